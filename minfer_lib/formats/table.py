@@ -1,0 +1,107 @@
+"""FORMATS: one row a block format. What the bytes mean, for everyone who reads or writes them.
+
+Source: ggml `ggml-common.h` (block_* structs) and `ggml.h` (type ids). "Q8_K" and "Q8_0_PAD40" are minfer's own
+activation blocks and have no id in a file; ggml's 292-byte block is "Q8_K_GGML".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from minfer_lib.errors import GgufError, UnsupportedError
+
+
+class Field(NamedTuple):
+    """`count` values of `dtype`, `offset` bytes into the block."""
+
+    name: str
+    offset: int
+    dtype: np.dtype
+    count: int
+
+
+@dataclass(frozen=True)
+class Format:
+    """A row of `block_values` values is stored in blocks of `block_bytes` bytes."""
+
+    name: str
+    type_id: int | None  # ggml's number in a GGUF file; None: never in a file
+    block_values: int
+    block_bytes: int
+    fields: tuple[Field, ...]
+    activation: str | None  # the activation format its dot takes; None: float32 activations, or not a weight format
+
+    @property
+    def bits_per_weight(self) -> float:
+        return 8 * self.block_bytes / self.block_values
+
+    @property
+    def dtype(self) -> np.dtype:
+        """A NumPy record of one block: `raw.view(FORMATS["Q4_0"].dtype)["d"]` are the scales."""
+        names, offsets, dtypes, counts = zip(*[(f.name, f.offset, f.dtype, f.count) for f in self.fields], strict=True)
+        formats = [dtype if count == 1 else (dtype, (count,)) for dtype, count in zip(dtypes, counts, strict=True)]
+        return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": self.block_bytes})
+
+    def row_bytes(self, n_values: int) -> int:
+        """Bytes of one row of n_values values, a whole number of blocks."""
+        return n_values // self.block_values * self.block_bytes
+
+
+def _format(name: str, type_id: int | None, values: int, activation: str | None, *fields: tuple) -> Format:
+    """Lay `fields` (name, dtype, count) one after the other: ggml's blocks are packed, without padding."""
+    placed, offset = [], 0
+    for field, dtype, count in fields:
+        placed.append(Field(field, offset, np.dtype(dtype), count))
+        offset += np.dtype(dtype).itemsize * count
+    return Format(name, type_id, values, offset, tuple(placed), activation)
+
+
+_F16, _U8, _I8 = "<f2", "u1", "i1"
+_D = ("d", _F16, 1)
+
+FORMATS: dict[str, Format] = {
+    row.name: row
+    for row in (
+        _format("F32", 0, 1, None, ("value", "<f4", 1)),
+        _format("F16", 1, 1, None, ("value", _F16, 1)),
+        _format("BF16", 30, 1, None, ("value", "<u2", 1)),  # the upper half of a float32
+        _format("Q4_0", 2, 32, "Q8_0", _D, ("qs", _U8, 16)),
+        _format("Q4_1", 3, 32, "Q8_0", _D, ("m", _F16, 1), ("qs", _U8, 16)),
+        _format("Q5_0", 6, 32, "Q8_0", _D, ("qh", "<u4", 1), ("qs", _U8, 16)),
+        _format("Q5_1", 7, 32, "Q8_0", _D, ("m", _F16, 1), ("qh", "<u4", 1), ("qs", _U8, 16)),
+        _format("Q8_0", 8, 32, "Q8_0", _D, ("qs", _I8, 32)),
+        _format("Q8_1", 9, 32, None, _D, ("s", _F16, 1), ("qs", _I8, 32)),
+        _format("Q2_K", 10, 256, "Q8_K", ("scales", _U8, 16), ("qs", _U8, 64), _D, ("dmin", _F16, 1)),
+        _format("Q3_K", 11, 256, "Q8_K", ("hmask", _U8, 32), ("qs", _U8, 64), ("scales", _U8, 12), _D),
+        _format("Q4_K", 12, 256, "Q8_K", _D, ("dmin", _F16, 1), ("scales", _U8, 12), ("qs", _U8, 128)),
+        _format("Q5_K", 13, 256, "Q8_K", _D, ("dmin", _F16, 1), ("scales", _U8, 12), ("qh", _U8, 32), ("qs", _U8, 128)),
+        _format("Q6_K", 14, 256, "Q8_K", ("ql", _U8, 128), ("qh", _U8, 64), ("scales", _I8, 16), _D),
+        _format("Q8_K_GGML", 15, 256, None, ("d", "<f4", 1), ("qs", _I8, 256), ("bsums", "<i2", 16)),
+        _format("Q8_K", None, 256, None, _D, ("qs", _I8, 256), ("zero", _U8, 16), ("bsums", "<i2", 16)),
+        _format("Q8_0_PAD40", None, 32, None, _D, ("zero", _U8, 2), ("qs", _I8, 32), ("sum", "<i4", 1)),
+    )
+}
+
+BY_TYPE_ID: dict[int, Format] = {row.type_id: row for row in FORMATS.values() if row.type_id is not None}
+
+# ggml types that files use and this engine does not: known by name, so that the refusal can name them.
+_UNSUPPORTED = {
+    16: "IQ2_XXS", 17: "IQ2_XS", 18: "IQ3_XXS", 19: "IQ1_S", 20: "IQ4_NL", 21: "IQ3_S", 22: "IQ2_S", 23: "IQ4_XS",
+    24: "I8", 25: "I16", 26: "I32", 27: "I64", 28: "F64", 29: "IQ1_M", 34: "TQ1_0", 35: "TQ2_0", 39: "MXFP4",
+    40: "NVFP4", 41: "Q1_0", 42: "Q2_0",
+}  # fmt: skip
+
+
+def format_of_type(type_id: int, where: str) -> Format:
+    """The row of ggml's `type_id`; UnsupportedError names a known type without a row, GgufError an unknown id."""
+    if type_id in BY_TYPE_ID:
+        return BY_TYPE_ID[type_id]
+    if type_id in _UNSUPPORTED:
+        raise UnsupportedError(
+            f"{where} is stored as {_UNSUPPORTED[type_id]} (ggml type {type_id}), which this engine does not decode. "
+            f"Use a file quantized to one of: {', '.join(row.name for row in BY_TYPE_ID.values())}."
+        )
+    raise GgufError(f"{where} has ggml type {type_id}, which does not exist. The file is damaged or too new.")

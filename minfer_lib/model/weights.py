@@ -1,0 +1,124 @@
+"""A model's tensors by name, every shape checked. Matrices stay bytes in the map; vectors become float32."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from minfer_lib.dot.kernels import kernel_for
+from minfer_lib.errors import GgufError, UnsupportedError
+from minfer_lib.formats.decode import DECODERS, dequantize
+from minfer_lib.formats.gguf import Gguf, Tensor, row_tensor
+from minfer_lib.matmul.rows import Matrix
+from minfer_lib.model.config import Config
+
+
+@dataclass(frozen=True)
+class Layer:
+    attn_norm: np.ndarray  # f32[width]
+    q: Matrix  # [n_heads * head_dim, width]
+    k: Matrix  # [n_kv_heads * head_dim, width]
+    v: Matrix
+    attn_output: Matrix  # [width, n_heads * head_dim]
+    ffn_norm: np.ndarray
+    gate: Matrix  # [ffn_width, width]
+    up: Matrix
+    down: Matrix  # [width, ffn_width]
+
+
+@dataclass(frozen=True)
+class Weights:
+    embedding: Tensor  # [n_vocab, width]
+    layers: tuple[Layer, ...]
+    output_norm: np.ndarray
+    output: Matrix  # [n_vocab, width]; the embedding itself where the file has no output matrix (tied)
+    rope_factors: np.ndarray | None  # f32[rope_dim / 2], each divides its pair's angle
+
+    @property
+    def n_vocab(self) -> int:
+        return self.embedding.shape[0]
+
+    def embed(self, ids: list[int]) -> np.ndarray:
+        """f32[n_tokens, width]: the rows of `ids`, decoded. A look-up, not a product (seed 1, embed_tokens)."""
+        rows = row_tensor(self.embedding)[ids]
+        return dequantize(self.embedding.format, rows).reshape(len(ids), -1)
+
+    def matrices(self) -> list[Matrix]:
+        """Every matrix that one token multiplies, in order: 7 a layer and the output."""
+        return [m for layer in self.layers for m in vars(layer).values() if isinstance(m, Matrix)] + [self.output]
+
+
+def read_weights(gguf: Gguf, config: Config) -> Weights:
+    """Raises GgufError (a tensor missing or of the wrong shape), UnsupportedError (a format or tensor not built)."""
+    take = _Taker(gguf)
+    c = config
+    q_width, kv_width = c.n_heads * c.head_dim, c.n_kv_heads * c.head_dim
+    embedding = take.tensor("token_embd.weight", (_n_tokens(gguf), c.width))
+    if embedding.format not in DECODERS:
+        raise UnsupportedError(f"token_embd.weight is {embedding.format}, and decoding that is not built yet.")
+    layers = tuple(
+        Layer(
+            attn_norm=take.vector(f"blk.{i}.attn_norm.weight", c.width),
+            q=take.matrix(f"blk.{i}.attn_q.weight", q_width, c.width),
+            k=take.matrix(f"blk.{i}.attn_k.weight", kv_width, c.width),
+            v=take.matrix(f"blk.{i}.attn_v.weight", kv_width, c.width),
+            attn_output=take.matrix(f"blk.{i}.attn_output.weight", c.width, q_width),
+            ffn_norm=take.vector(f"blk.{i}.ffn_norm.weight", c.width),
+            gate=take.matrix(f"blk.{i}.ffn_gate.weight", c.ffn_width, c.width),
+            up=take.matrix(f"blk.{i}.ffn_up.weight", c.ffn_width, c.width),
+            down=take.matrix(f"blk.{i}.ffn_down.weight", c.width, c.ffn_width),
+        )
+        for i in range(c.n_layers)
+    )
+    output_norm = take.vector("output_norm.weight", c.width)
+    output = "output.weight" if "output.weight" in gguf.tensors else "token_embd.weight"
+    factors = _rope_factors(take, c) if "rope_freqs.weight" in gguf.tensors else None
+    weights = Weights(embedding, layers, output_norm, take.matrix(output, embedding.shape[0], c.width), factors)
+    take.nothing_left()
+    return weights
+
+
+def _n_tokens(gguf: Gguf) -> int | None:
+    """How many tokens the file's vocabulary has, one row of the embedding each; None without a vocabulary."""
+    tokens = gguf.metadata.get("tokenizer.ggml.tokens")
+    return len(tokens) if isinstance(tokens, list) else None
+
+
+def _rope_factors(take: _Taker, config: Config) -> np.ndarray:
+    factors = take.vector("rope_freqs.weight", config.rope_dim // 2)
+    if not (factors > 0).all():
+        raise GgufError("rope_freqs.weight holds a zero, a negative number or NaN; each factor divides an angle.")
+    return factors
+
+
+class _Taker:
+    """Takes tensors by name and remembers which: one that nobody takes would silently change the numbers."""
+
+    def __init__(self, gguf: Gguf) -> None:
+        self.gguf, self.left = gguf, set(gguf.tensors)
+
+    def tensor(self, name: str, shape: tuple[int | None, ...]) -> Tensor:
+        tensor = self.gguf.tensors.get(name)
+        if tensor is None:
+            raise GgufError(f"{self.gguf.path.name}: the tensor {name!r} is missing.")
+        wanted = tuple(have if want is None else want for want, have in zip(shape, tensor.shape, strict=False))
+        if tensor.shape != wanted or len(shape) != len(tensor.shape):
+            raise GgufError(f"{self.gguf.path.name}: {name!r} has shape {tensor.shape}; the metadata asks for {shape}.")
+        self.left.discard(name)
+        return tensor
+
+    def vector(self, name: str, n: int) -> np.ndarray:
+        tensor = self.tensor(name, (n,))
+        return dequantize(tensor.format, tensor.data)
+
+    def matrix(self, name: str, n_out: int, n_in: int) -> Matrix:
+        tensor = self.tensor(name, (n_out, n_in))
+        return Matrix(kernel_for(tensor.format), self.gguf.bytes, tensor.offset, n_out, n_in)
+
+    def nothing_left(self) -> None:
+        if self.left:
+            raise UnsupportedError(
+                f"{self.gguf.path.name} has tensors that this engine does not use, so it would answer wrongly: "
+                f"{', '.join(sorted(self.left)[:5])}{' …' if len(self.left) > 5 else ''}."
+            )

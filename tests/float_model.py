@@ -1,0 +1,118 @@
+"""The yardstick: a llama forward pass in float64 NumPy, its weights decoded by the `gguf` package. No minfer code.
+
+Two questions can be asked of it. `logits`: what would the model say in exact arithmetic? `stages`: given what the
+engine had in hand before a stage, what should have come out? The second is tight for quantized weights too, because
+the activations are rounded to Q8_0 (and keys and values to f16) as the engine says it does.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import gguf
+import numpy as np
+
+Arrays = dict[str, np.ndarray]
+
+
+class FloatModel:
+    def __init__(self, path: Path) -> None:
+        reader = gguf.GGUFReader(path)
+        get = {key.removeprefix("llama."): field.contents() for key, field in reader.fields.items()}
+        self.n_heads, self.n_kv_heads = get["attention.head_count"], get["attention.head_count_kv"]
+        self.eps, self.base, self.n_layers = (
+            get["attention.layer_norm_rms_epsilon"],
+            get["rope.freq_base"],
+            get["block_count"],
+        )
+        self.head = get.get("attention.key_length", get["embedding_length"] // self.n_heads)
+        self.quantized, self.w = set(), {}
+        for tensor in reader.tensors:
+            values = gguf.quants.dequantize(tensor.data, tensor.tensor_type).astype(np.float64)
+            self.w[tensor.name] = values
+            if tensor.tensor_type.name.startswith("Q"):
+                self.quantized.add(tensor.name)
+        self.output = "output.weight" if "output.weight" in self.w else "token_embd.weight"
+
+    def norm(self, x: np.ndarray, name: str) -> np.ndarray:
+        return x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + self.eps) * self.w[name]
+
+    def rope(self, x: np.ndarray, first: int) -> np.ndarray:
+        """x: [n_tokens, heads * head], tokens from position `first` on; pairs (2i, 2i + 1) as complex numbers."""
+        half = self.head // 2
+        angle = np.arange(first, first + len(x))[:, None] * self.base ** (-np.arange(half) / half)
+        turn = np.exp(1j * angle / self.w.get("rope_freqs.weight", 1.0))[:, None, :]
+        pairs = x.reshape(len(x), -1, half, 2)
+        turned = (pairs[..., 0] + 1j * pairs[..., 1]) * turn
+        return np.stack([turned.real, turned.imag], axis=-1).reshape(x.shape)
+
+    def attention(self, q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """q: the last len(q) of the len(k) tokens. Each query head h reads key/value head h // group."""
+        group = self.n_heads // self.n_kv_heads
+        q = q.reshape(len(q), self.n_heads, self.head)
+        k, v = (np.repeat(a.reshape(len(a), self.n_kv_heads, self.head), group, axis=1) for a in (k, v))
+        scores = np.einsum("qhd,khd->hqk", q, k) / np.sqrt(self.head)
+        future = np.arange(len(k))[None, :] > np.arange(len(k) - len(q), len(k))[:, None]
+        scores = np.where(future, -np.inf, scores)
+        weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        weights /= weights.sum(axis=-1, keepdims=True)
+        return np.einsum("hqk,khd->qhd", weights, v).reshape(len(q), -1)
+
+    def logits(self, ids: list[int]) -> np.ndarray:
+        """[n_tokens, n_vocab], nothing rounded on the way."""
+        w, x = self.w, self.w["token_embd.weight"][ids]
+        for i in range(self.n_layers):
+            b = f"blk.{i}."
+            h = self.norm(x, b + "attn_norm.weight")
+            q, k, v = (h @ w[f"{b}attn_{n}.weight"].T for n in "qkv")
+            x = x + self.attention(self.rope(q, 0), self.rope(k, 0), v) @ w[b + "attn_output.weight"].T
+            h = self.norm(x, b + "ffn_norm.weight")
+            x = x + (silu(h @ w[b + "ffn_gate.weight"].T) * (h @ w[b + "ffn_up.weight"].T)) @ w[b + "ffn_down.weight"].T
+        return self.norm(x, "output_norm.weight") @ w[self.output].T
+
+    def stages(self, ids: list[int], trace: Arrays, before: list[Arrays] = ()) -> Arrays:
+        """What each stage of `trace` (of tokens `ids`, after the traces `before`) should be, given its inputs there."""
+        first = sum(len(t["embedding"]) for t in before)
+        t = {name: array.astype(np.float64) for name, array in trace.items()}
+
+        def times(x: np.ndarray, name: str) -> np.ndarray:
+            return (as_q8_0(x) if name in self.quantized else x) @ self.w[name].T
+
+        def cached(name: str) -> np.ndarray:
+            """All tokens' keys or values, as f16 keeps them."""
+            return np.concatenate([a[name] for a in (*before, trace)]).astype(np.float16).astype(np.float64)
+
+        right, x = {"embedding": self.w["token_embd.weight"][ids]}, t["embedding"]
+        for i in range(self.n_layers):
+            b = f"blk.{i}."
+            right[b + "attn_norm"] = self.norm(x, b + "attn_norm.weight")
+            for n in "qkv":
+                right[b + n] = times(t[b + "attn_norm"], f"{b}attn_{n}.weight")
+            for n in "qk":
+                right[f"{b}{n}_rope"] = self.rope(t[b + n], first)
+            right[b + "heads"] = self.attention(t[b + "q_rope"], cached(b + "k_rope"), cached(b + "v"))
+            right[b + "attn_output"] = times(t[b + "heads"], b + "attn_output.weight")
+            right[b + "after_attention"] = x + t[b + "attn_output"]
+            right[b + "ffn_norm"] = self.norm(t[b + "after_attention"], b + "ffn_norm.weight")
+            for n in ("gate", "up"):
+                right[b + n] = times(t[b + "ffn_norm"], f"{b}ffn_{n}.weight")
+            right[b + "swiglu"] = silu(t[b + "gate"]) * t[b + "up"]
+            right[b + "ffn_down"] = times(t[b + "swiglu"], b + "ffn_down.weight")
+            right[b + "after_ffn"] = t[b + "after_attention"] + t[b + "ffn_down"]
+            x = t[b + "after_ffn"]
+        right["output_norm"] = self.norm(x[-1:], "output_norm.weight")
+        right["logits"] = times(t["output_norm"], self.output)
+        return right
+
+
+def silu(x: np.ndarray) -> np.ndarray:
+    return x / (1 + np.exp(-x))
+
+
+def as_q8_0(x: np.ndarray) -> np.ndarray:
+    """x after a trip through Q8_0: scale amax / 127 as f16, codes rint(x * (127 / amax)) in float32."""
+    blocks = x.astype(np.float32).reshape(-1, 32)
+    amax = np.abs(blocks).max(axis=1, keepdims=True)
+    inverse = np.divide(np.float32(127), amax, out=np.zeros_like(amax), where=amax > 0)
+    scale = (amax / np.float32(127)).astype(np.float16).astype(np.float64)
+    return (np.rint(blocks * inverse) * scale).reshape(x.shape)

@@ -1,0 +1,241 @@
+"""What a model must say about itself, and what is refused: by name, at load, never as wrong numbers later."""
+
+import gguf
+import numpy as np
+import pytest
+from tiny_models import Spec, random_weights, write_model
+
+import minfer_lib as mf
+from minfer_lib.model import kv_cache
+from minfer_lib.model.config import read_config
+
+GOOD = {
+    "general.architecture": "llama",
+    "llama.context_length": 2048,
+    "llama.embedding_length": 64,
+    "llama.block_count": 2,
+    "llama.feed_forward_length": 96,
+    "llama.attention.head_count": 4,
+    "llama.attention.layer_norm_rms_epsilon": 1e-5,
+}
+
+
+def test_defaults_are_llama_cpps():
+    config = read_config(GOOD)
+    assert (config.n_heads, config.n_kv_heads, config.head_dim, config.rope_dim) == (4, 4, 16, 16)
+    assert config.rope_base == 10000.0 and config.norm_eps == 1e-5 and config.context == 2048
+    assert config.attention_scale == 0.25
+
+
+def test_every_number_comes_from_its_key():
+    config = read_config(
+        GOOD
+        | {
+            "llama.attention.head_count_kv": 2,
+            "llama.attention.key_length": 32,
+            "llama.attention.value_length": 32,
+            "llama.rope.dimension_count": 32,
+            "llama.rope.freq_base": 5e5,
+        }
+    )
+    assert (config.n_layers, config.width, config.ffn_width) == (2, 64, 96)
+    assert (config.n_heads, config.n_kv_heads, config.head_dim, config.rope_dim) == (4, 2, 32, 32)
+    assert config.rope_base == 5e5
+
+
+@pytest.mark.parametrize("key", [key for key in GOOD if key != "general.architecture"])
+def test_missing_key(key):
+    with pytest.raises(mf.GgufError, match=f"{key} is missing"):
+        read_config({k: v for k, v in GOOD.items() if k != key})
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.5, "12", True, 2**31, 2**64 - 1])
+@pytest.mark.parametrize(
+    "key", ["context_length", "embedding_length", "block_count", "feed_forward_length", "attention.head_count"]
+)
+def test_impossible_whole_numbers(key, value):
+    with pytest.raises(mf.GgufError, match=f"llama.{key}"):
+        read_config(GOOD | {f"llama.{key}": value})
+
+
+@pytest.mark.parametrize("value", [0.0, -1e-5, float("nan"), float("inf"), "x", True, 1e-300, 1e300])
+@pytest.mark.parametrize("key", ["attention.layer_norm_rms_epsilon", "rope.freq_base"])
+def test_impossible_numbers(key, value):
+    with pytest.raises(mf.GgufError, match=f"llama.{key}"):
+        read_config(GOOD | {f"llama.{key}": value})
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"block_count": 513}, "512"),
+        ({"attention.head_count": 5}, "does not divide"),
+        ({"attention.head_count": 128}, "does not divide"),
+        ({"attention.head_count_kv": 3}, "cannot share"),
+        ({"attention.head_count_kv": 8}, "cannot share"),
+        ({"rope.dimension_count": 8}, "rope.dimension_count"),
+        ({"attention.key_length": 15}, "pairs"),
+    ],
+)
+def test_numbers_that_do_not_fit_together(changed, says):
+    with pytest.raises(mf.GgufError, match=says):
+        read_config(GOOD | {f"llama.{key}": value for key, value in changed.items()})
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"llama.rope.scaling.type": "linear", "llama.rope.scaling.factor": 4.0}, "linear"),
+        ({"llama.rope.scaling.type": "yarn"}, "yarn"),
+        ({"llama.rope.scaling.type": ["linear"]}, "RoPE scaling"),
+        ({"llama.rope.scaling.factor": 4.0}, "RoPE scaling"),  # without a type, llama.cpp scales linearly
+        ({"llama.rope.scale_linear": 2.0}, "RoPE scaling"),
+        ({"llama.attention.scale": 0.1}, "attention.scale"),
+        ({"llama.attention.sliding_window": 512}, "sliding_window"),
+        ({"llama.expert_count": 8}, "expert_count"),
+        ({"llama.logit_scale": 0.5}, "logit_scale"),
+        ({"llama.attention.value_length": 8}, "value heads"),
+        ({"llama.attention.head_count": [4, 4]}, "head_count differs from layer to layer"),
+        ({"llama.feed_forward_length": [96, 64]}, "feed_forward_length differs"),
+        ({"split.count": 2}, "split over several files"),
+        ({"split.count": "many"}, "split over several files"),
+        ({"general.architecture": "qwen2"}, "'qwen2' is not built yet; built are: llama"),
+        ({"general.architecture": ["llama"]}, "is not built"),
+        ({"general.architecture": ""}, "not a language model"),
+    ],
+)
+def test_variants_that_would_give_wrong_numbers(changed, says):
+    with pytest.raises(mf.UnsupportedError, match=says):
+        read_config(GOOD | changed)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"llama.rope.scaling.type": "none", "llama.rope.scaling.factor": 1.0},
+        {"split.count": 1},
+        {"split.count": 0},
+        {"llama.expert_count": 0},
+    ],
+)
+def test_keys_that_change_nothing(changed):
+    assert read_config(GOOD | changed) == read_config(GOOD)
+
+
+def test_a_file_that_is_no_model():
+    with pytest.raises(mf.UnsupportedError, match="no general.architecture"):
+        read_config({})
+
+
+# Files
+
+
+def test_other_architectures_are_refused_by_name(tiny):
+    for architecture in ("qwen2", "qwen3", "gemma3"):
+        with pytest.raises(mf.UnsupportedError, match=f"'{architecture}' is not built yet"):
+            mf.load_model(tiny(architecture=architecture))
+
+
+@pytest.mark.parametrize("format_", ["Q5_0", "Q5_1"])
+def test_formats_without_a_kernel_are_refused_by_name(tiny, format_):
+    from minfer_lib.dot.kernels import DOTS
+
+    if any(name == format_ for name, _ in DOTS):
+        pytest.skip("there is a kernel by now")
+    with pytest.raises(mf.UnsupportedError, match=f"{format_} weights is not built yet"):
+        mf.load_model(tiny(formats={"ffn_down": format_}))
+
+
+def test_k_quants_without_a_kernel_are_refused_by_name(tmp_path):
+    """The gguf package does not write K-quants; the bytes do not matter here."""
+    from minfer_lib.dot.kernels import DOTS
+
+    path = tmp_path / "k.gguf"
+    writer = gguf.GGUFWriter(path, "llama")
+    spec = Spec(width=256, ffn_width=256)
+    for add, value in (
+        ("context_length", 64), ("embedding_length", 256), ("block_count", 2), ("feed_forward_length", 256),
+        ("head_count", 4), ("head_count_kv", 2), ("layer_norm_rms_eps", 1e-5),
+    ):  # fmt: skip
+        getattr(writer, f"add_{add}")(value)
+    for name, values in random_weights(spec).items():
+        if values.ndim == 2:
+            raw = np.zeros((len(values), values.shape[1] // 256 * 144), np.uint8)
+            writer.add_tensor(name, raw, raw_dtype=gguf.GGMLQuantizationType.Q4_K)
+        else:
+            writer.add_tensor(name, values)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    assert mf.read_gguf(path).tensors["output.weight"].format == "Q4_K"
+    if any(name == "Q4_K" for name, _ in DOTS):
+        pytest.skip("there is a kernel by now")
+    with pytest.raises(mf.UnsupportedError, match="Q4_K weights is not built yet"):
+        mf.load_model(path)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "token_embd.weight",
+        "output_norm.weight",
+        "blk.0.attn_norm.weight",
+        "blk.1.attn_v.weight",
+        "blk.1.ffn_down.weight",
+    ],
+)
+def test_a_missing_tensor(tmp_path, name):
+    weights = random_weights(Spec())
+    del weights[name]
+    with pytest.raises(mf.GgufError, match=f"'{name}' is missing"):
+        mf.load_model(write_model(tmp_path / "m.gguf", Spec(), weights))
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("token_embd.weight", (265, 32)),
+        ("token_embd.weight", (264, 64)),  # one row less than the vocabulary has tokens
+        ("output.weight", (264, 64)),
+        ("output_norm.weight", (63,)),
+        ("blk.0.attn_norm.weight", (64, 1)),
+        ("blk.0.attn_q.weight", (32, 64)),
+        ("blk.0.attn_k.weight", (64, 64)),
+        ("blk.1.attn_output.weight", (64, 32)),
+        ("blk.1.ffn_up.weight", (64, 96)),  # transposed
+        ("blk.1.ffn_down.weight", (96, 64)),
+    ],
+)
+def test_a_tensor_of_another_shape(tmp_path, name, shape):
+    weights = random_weights(Spec()) | {name: np.zeros(shape, np.float32)}
+    with pytest.raises(mf.GgufError, match=f"'{name}' has shape"):
+        mf.load_model(write_model(tmp_path / "m.gguf", Spec(), weights))
+
+
+@pytest.mark.parametrize(
+    "name", ["blk.0.attn_q.bias", "blk.2.attn_q.weight", "blk.0.attn_q_norm.weight", "position_embd.weight"]
+)
+def test_a_tensor_that_nothing_would_use(tmp_path, name):
+    weights = random_weights(Spec()) | {name: np.zeros(64, np.float32)}
+    with pytest.raises(mf.UnsupportedError, match=name):
+        mf.load_model(write_model(tmp_path / "m.gguf", Spec(), weights))
+
+
+@pytest.mark.parametrize("factor", [0.0, -1.0, np.nan])
+def test_rope_factors_that_no_angle_can_be_divided_by(tmp_path, factor):
+    spec = Spec(rope_freqs=True)
+    weights = random_weights(spec)
+    weights["rope_freqs.weight"][3] = factor
+    with pytest.raises(mf.GgufError, match="rope_freqs"):
+        mf.load_model(write_model(tmp_path / "m.gguf", spec, weights))
+
+
+def test_a_context_that_no_memory_holds(tiny, monkeypatch):
+    def refuse(*_):
+        raise MemoryError
+
+    model = mf.load_model(tiny())
+    monkeypatch.setattr(kv_cache.np, "zeros", refuse)
+    with pytest.raises(mf.ArgumentError, match="a context of 64 tokens needs 0 GB.*smaller"):
+        model.session()

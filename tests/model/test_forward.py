@@ -1,0 +1,171 @@
+"""The forward pass beside an independent one in float64: every stage, every weight format, every variant of llama."""
+
+import numpy as np
+import pytest
+from float_model import FloatModel
+from tiny_models import Spec, random_weights, write_model
+
+import minfer_lib as mf
+from minfer_lib.model.forward import LAYER_STAGES, STAGES
+
+IDS = [5, 17, 200, 3, 99, 17, 254, 42, 7, 64, 128]  # eleven tokens, one of them twice
+FORMATS = ("F32", "F16", "BF16", "Q4_0", "Q4_1", "Q8_0")
+
+VARIANTS = {
+    "plain": {},
+    "tied": {"tied": True},
+    "one kv head": {"n_kv_heads": 1},
+    "no GQA": {"n_kv_heads": 4},
+    "odd number of heads": {"width": 96, "n_heads": 3, "n_kv_heads": 1},
+    "heads wider than the stream": {"head_dim": 32},
+    "heads narrower": {"head_dim": 8},
+    "one layer": {"n_layers": 1},
+    "rope_freqs": {"rope_freqs": True},
+    "eps": {"eps": 0.5},
+    "rope base": {"rope_base": 100.0},
+    "K = 160": {"width": 160, "ffn_width": 32, "n_heads": 5, "n_kv_heads": 5},
+    "data aligned to 1 byte": {"alignment": 1},
+    "data aligned to 4096 bytes": {"alignment": 4096},
+    "formats mixed": {
+        "formats": {"attn_q": "Q4_0", "attn_k": "F16", "attn_v": "Q8_0", "ffn_up": "BF16", "output": "Q4_1"}
+    },
+}
+
+
+def assert_stages(got, right, where=""):
+    """Largest difference of each stage against that stage's largest value: rounding is 1e-6, a fault is near 1."""
+    for name, array in right.items():
+        error = np.abs(got[name] - array).max() / np.abs(array).max()
+        assert error < 1e-5, f"{where}{name} is off by {error:.1e} of its largest value"
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_every_stage_in_every_format(tiny, format_):
+    path = tiny(format=format_)
+    trace = mf.load_model(path).session().trace(IDS)
+    assert_stages(trace, FloatModel(path).stages(IDS, trace), f"{format_}: ")
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("format_", ["F32", "Q8_0"])
+def test_every_stage_of_every_variant(tiny, variant, format_):
+    spec = {"format": format_} | VARIANTS[variant]
+    if spec.get("head_dim") == 8:
+        spec["n_heads"], spec["n_kv_heads"] = 8, 2  # rows of attn_output stay whole blocks
+    path = tiny(**spec)
+    session, float_model = mf.load_model(path).session(), FloatModel(path)
+    first = session.trace(IDS)
+    assert_stages(first, float_model.stages(IDS, first), f"{variant}: ")
+    more = [11, 12, 250]
+    then = session.trace(more)
+    assert_stages(then, float_model.stages(more, then, [first]), f"{variant}, later positions: ")
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_float_logits_of_the_whole_pass(tiny, variant):
+    """From ids to logits at every position; only the f16 cache and float32 lie between the two."""
+    path = tiny(**VARIANTS[variant] | {"formats": {}})
+    session, right = mf.load_model(path).session(), FloatModel(path).logits(IDS)
+    for position, token in enumerate(IDS):
+        error = np.abs(session.feed([token]) - right[position]).max() / right[position].std()
+        assert error < 5e-3, f"position {position}: {error:.1e} standard deviations"
+
+
+@pytest.mark.parametrize(
+    ("format_", "limit"), [("F16", 2e-3), ("BF16", 2e-3), ("Q4_0", 0.03), ("Q4_1", 0.03), ("Q8_0", 0.03)]
+)
+def test_logits_stay_near_the_float_model_of_the_same_weights(tiny, format_, limit):
+    """Rounding the activations to Q8_0 costs about a hundredth of the logits' spread (rms), at every position."""
+    path = tiny(format=format_)
+    model, right = mf.load_model(path), FloatModel(path).logits(IDS)
+    for n in range(1, len(IDS) + 1):
+        error = np.sqrt(((model.logits(IDS[:n]) - right[n - 1]) ** 2).mean()) / right[n - 1].std()
+        assert error < limit, f"after {n} tokens: {error:.4f}"
+
+
+@pytest.mark.parametrize(
+    ("what", "changed"),
+    [("eps", {"eps": 0.1}), ("rope base", {"rope_base": 20000.0}), ("rope_freqs", {"rope_freqs": True})],
+)
+def test_numbers_come_from_the_file(tiny, what, changed):
+    """Models that differ in one number differ in their logits; RoPE's base only shows after position 0."""
+    weights = random_weights(Spec(rope_freqs=True))
+    plain = {name: w for name, w in weights.items() if name != "rope_freqs.weight"}
+    folder = tiny().parent
+    a = write_model(folder / "a.gguf", Spec(), plain)
+    b = write_model(folder / "b.gguf", Spec(**changed), weights if "rope_freqs" in changed else plain)
+    a, b = mf.load_model(a), mf.load_model(b)
+    assert not np.allclose(a.logits(IDS), b.logits(IDS), atol=1e-3), f"{what} makes no difference"
+    if what != "eps":
+        assert np.array_equal(a.logits(IDS[:1]), b.logits(IDS[:1])), f"{what} must not show at position 0"
+
+
+def test_gqa_repeats_each_kv_head_for_neighbouring_query_heads(tmp_path):
+    """4 heads on 2 KV heads are 4 heads on 4 KV heads whose weights come in equal pairs (0, 0, 1, 1)."""
+    spec = Spec(n_heads=4, n_kv_heads=2, format="Q8_0")
+    weights = random_weights(spec)
+    repeated = {
+        name: np.repeat(w.reshape(2, 16, -1), 2, axis=0).reshape(64, -1)
+        if ".attn_k." in name or ".attn_v." in name
+        else w
+        for name, w in weights.items()
+    }
+    gqa = write_model(tmp_path / "gqa.gguf", spec, weights)
+    mha = write_model(tmp_path / "mha.gguf", Spec(n_heads=4, n_kv_heads=4, format="Q8_0"), repeated)
+    assert np.array_equal(mf.load_model(gqa).logits(IDS), mf.load_model(mha).logits(IDS))
+
+
+def test_attention_as_sharp_as_it_gets(tmp_path):
+    """Scores in the hundreds: exp overflows unless the highest is subtracted first."""
+    spec, weights = Spec(), random_weights(Spec())
+    for name in weights:
+        if ".attn_q." in name:
+            weights[name] *= 300
+    path = write_model(tmp_path / "sharp.gguf", spec, weights)
+    trace = mf.load_model(path).session().trace(IDS)
+    for name, array in FloatModel(path).stages(IDS, trace).items():  # a score's rounding grows with the score
+        assert np.abs(trace[name] - array).max() / np.abs(array).max() < 1e-3, name
+
+
+def test_trace_has_every_stage_once_in_order(tiny):
+    trace = mf.load_model(tiny()).session().trace(IDS)
+    layers = [f"blk.{i}.{stage}" for i in range(2) for stage in LAYER_STAGES]
+    assert list(trace) == ["embedding", *layers, "output_norm", "logits"]
+    assert set(STAGES) == {name.rpartition(".")[2] for name in trace}
+    for name, array in trace.items():
+        assert array.dtype == np.float32
+        assert len(array) == (1 if name in ("output_norm", "logits") else len(IDS)), name
+
+
+@pytest.mark.parametrize("format_", ["F32", "Q4_0"])
+def test_trace_is_the_same_pass_as_feed(tiny, format_):
+    model = mf.load_model(tiny(format=format_))
+    fed, traced = model.session(), model.session()
+    assert np.array_equal(fed.feed(IDS), traced.trace(IDS)["logits"][0])
+    assert np.array_equal(fed.feed([9]), traced.feed([9]))
+    assert fed.ids == traced.ids == [*IDS, 9]
+
+
+@pytest.mark.parametrize("threads", [2, 3, 7])
+@pytest.mark.parametrize("format_", ["F32", "Q4_1", "Q8_0"])
+def test_threads_do_not_change_a_bit(tiny, format_, threads):
+    one = mf.load_model(tiny(format=format_), threads=1).session().trace(IDS)
+    many = mf.load_model(tiny(format=format_), threads=threads).session().trace(IDS)
+    assert all(np.array_equal(one[name], many[name]) for name in one)
+
+
+def test_the_longest_pieces_and_the_shortest_agree(tiny):
+    """A prompt over the 128 tokens of a pass, against the same tokens one by one."""
+    model = mf.load_model(tiny(context=300, format="Q8_0"))
+    ids = [(7 * i + 3) % 256 for i in range(290)]
+    session = model.session()
+    for token in ids:
+        last = session.feed([token])
+    assert np.array_equal(model.logits(ids), last)
+
+
+def test_a_trace_over_several_pieces_covers_all_tokens(tiny):
+    path = tiny(context=300, format="Q8_0")
+    ids = [(5 * i + 1) % 256 for i in range(200)]
+    trace = mf.load_model(path).session().trace(ids)
+    assert_stages(trace, FloatModel(path).stages(ids, trace))

@@ -1,0 +1,142 @@
+"""Small random llama models as GGUF files, written by the `gguf` package: the tests' own, independent of minfer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+
+CHATML = (
+    "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+CONTROLS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+MERGES = ["h e", "t he", "Ġ the", "i n", "l l", "o r"]
+
+
+def byte_characters() -> list[str]:
+    """GPT-2's printable character for each byte."""
+    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [b for b in range(256) if b not in plain]
+    return [chr(b) if b in plain else chr(256 + others.index(b)) for b in range(256)]
+
+
+TOKENS = [*CONTROLS, *byte_characters(), *(m.replace(" ", "") for m in MERGES)]
+
+
+@dataclass(frozen=True)
+class Spec:
+    """The shape of a model. Everything unusual is a field, so that a test says what it is about."""
+
+    width: int = 64
+    ffn_width: int = 96  # three blocks of 32: an odd number
+    n_layers: int = 2
+    n_heads: int = 4
+    n_kv_heads: int = 2
+    head_dim: int | None = None  # None: width / n_heads, and no key_length in the file
+    n_vocab: int = len(TOKENS)
+    context: int = 64
+    eps: float = 1e-5
+    rope_base: float = 10000.0
+    tied: bool = False
+    rope_freqs: bool = False
+    vocabulary: bool = True
+    alignment: int | None = None
+    architecture: str = "llama"
+    formats: dict[str, str] = field(default_factory=dict)  # "attn_q", "token_embd", … -> format; else `format`
+    format: str = "F32"
+    metadata: dict[str, Any] = field(default_factory=dict)  # more keys, without the architecture's prefix
+
+    @property
+    def head(self) -> int:
+        return self.head_dim or self.width // self.n_heads
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        e, f, q, kv = self.width, self.ffn_width, self.n_heads * self.head, self.n_kv_heads * self.head
+        shapes: dict[str, tuple[int, ...]] = {"token_embd.weight": (self.n_vocab, e), "output_norm.weight": (e,)}
+        if not self.tied:
+            shapes["output.weight"] = (self.n_vocab, e)
+        if self.rope_freqs:
+            shapes["rope_freqs.weight"] = (self.head // 2,)
+        layer = {
+            "attn_norm": (e,), "attn_q": (q, e), "attn_k": (kv, e), "attn_v": (kv, e), "attn_output": (e, q),
+            "ffn_norm": (e,), "ffn_gate": (f, e), "ffn_up": (f, e), "ffn_down": (e, f),
+        }  # fmt: skip
+        return shapes | {f"blk.{i}.{n}.weight": s for i in range(self.n_layers) for n, s in layer.items()}
+
+
+def random_weights(spec: Spec, seed: int = 0) -> dict[str, np.ndarray]:
+    """name -> f32, large enough that attention is not uniform and that logits differ from token to token."""
+    rng = np.random.default_rng(seed)
+    weights = {}
+    for name, shape in spec.shapes().items():
+        if name == "rope_freqs.weight":
+            weights[name] = rng.uniform(1, 8, shape).astype(np.float32)
+        elif len(shape) == 1:
+            weights[name] = rng.uniform(0.5, 1.5, shape).astype(np.float32)
+        else:
+            scale = 2 if name == "token_embd.weight" else 1.2 / np.sqrt(shape[1])
+            weights[name] = (rng.standard_normal(shape) * scale).astype(np.float32)
+    return weights
+
+
+def write_model(path: Path, spec: Spec, weights: dict[str, np.ndarray] | None = None) -> Path:
+    """`weights` (default: random) in the spec's formats, as a GGUF file at `path`."""
+    writer = gguf.GGUFWriter(path, spec.architecture)
+    _add_numbers(writer, spec)
+    _add_vocabulary(writer, spec)
+    for key, value in spec.metadata.items():
+        _add(
+            writer, key if key.startswith(("general.", "tokenizer.", "split.")) else f"{spec.architecture}.{key}", value
+        )
+    for name, values in (random_weights(spec) if weights is None else weights).items():
+        format_ = spec.formats.get(name.split(".")[-2], spec.format) if values.ndim == 2 else "F32"
+        kind = gguf.GGMLQuantizationType[format_]
+        data = values if format_ == "F32" else gguf.quants.quantize(values, kind)
+        writer.add_tensor(name, data, raw_dtype=kind)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def _add_numbers(writer: gguf.GGUFWriter, spec: Spec) -> None:
+    if spec.alignment:
+        writer.add_custom_alignment(spec.alignment)
+    writer.add_context_length(spec.context)
+    writer.add_embedding_length(spec.width)
+    writer.add_block_count(spec.n_layers)
+    writer.add_feed_forward_length(spec.ffn_width)
+    writer.add_head_count(spec.n_heads)
+    writer.add_head_count_kv(spec.n_kv_heads)
+    if spec.head_dim:
+        writer.add_key_length(spec.head_dim)
+        writer.add_value_length(spec.head_dim)
+    writer.add_rope_dimension_count(spec.head)
+    writer.add_rope_freq_base(spec.rope_base)
+    writer.add_layer_norm_rms_eps(spec.eps)
+
+
+def _add_vocabulary(writer: gguf.GGUFWriter, spec: Spec) -> None:
+    if not spec.vocabulary:
+        writer.add_tokenizer_model("no_vocab")
+        return
+    tokens = TOKENS + [f"<unused{i}>" for i in range(spec.n_vocab - len(TOKENS))]
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("smollm")
+    writer.add_token_list(tokens[: spec.n_vocab])
+    writer.add_token_types([3 if token in CONTROLS else 1 for token in tokens[: spec.n_vocab]])
+    writer.add_token_merges(MERGES)
+    writer.add_bos_token_id(0)
+    writer.add_eos_token_id(2)
+    writer.add_add_bos_token(False)
+    writer.add_chat_template(CHATML)
+
+
+def _add(writer: gguf.GGUFWriter, key: str, value: Any) -> None:
+    add = {bool: writer.add_bool, int: writer.add_uint32, float: writer.add_float32, str: writer.add_string}
+    add.get(type(value), writer.add_array)(key, value)

@@ -1,0 +1,92 @@
+"""How fast is it, and how fast could it be? A token reads every weight once, so memory sets the roof.
+
+The ceiling is a probe that only reads: no decoding can be faster than reading the same bytes. Both are measured in turn
+in one run, because machines are shared and their speed drifts.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+from statistics import median
+
+import numpy as np
+
+from minfer_lib.engine import Model
+from minfer_lib.jit import kernel
+from minfer_lib.matmul.chunks import even_split
+from minfer_lib.matmul.pool import par_for
+
+PROBE_BYTES = 256 << 20  # larger than any cache on the way
+ROUNDS = 5
+
+
+@kernel
+def _read_words(words, first, last):
+    """xor of words[first:last], uint64: reads memory and does nothing else."""
+    total = np.uint64(0)
+    for i in range(first, last):
+        total ^= words[i]
+    return total
+
+
+class CeilingProbe:
+    """The most bytes a second that `threads` threads can read from this machine's memory."""
+
+    def __init__(self, n_bytes: int = PROBE_BYTES) -> None:
+        self.words = np.ones(n_bytes // 8, np.uint64)  # ones: untouched zero pages would all be the same page
+        _read_words(self.words, 0, 1)  # compile
+
+    def gigabytes_per_second(self, threads: int) -> float:
+        def read_part(part: int) -> None:
+            _read_words(self.words, *even_split(part, threads, self.words.size))
+
+        start = time.perf_counter()
+        par_for(threads, read_part)
+        return self.words.nbytes / (time.perf_counter() - start) / 1e9
+
+
+@dataclass(frozen=True)
+class DecodeSpeed:
+    """Medians over the rounds of one run."""
+
+    threads: int
+    tokens_per_second: float
+    gigabytes_per_second: float  # of weights, as the tokens read them
+    ceiling_gigabytes_per_second: float
+
+    @property
+    def share_of_ceiling(self) -> float:
+        return self.gigabytes_per_second / self.ceiling_gigabytes_per_second
+
+    def as_dict(self) -> dict[str, float]:
+        return asdict(self) | {"share_of_ceiling": self.share_of_ceiling}
+
+
+def bytes_per_token(model: Model) -> int:
+    """Bytes of weights that one token of decode reads: every matrix once."""
+    return sum(matrix.n_out * matrix.row_bytes for matrix in model.weights.matrices())
+
+
+def decode_tokens_per_second(model: Model, n_tokens: int = 16) -> float:
+    """Tokens fed one by one from an empty context; which tokens they are makes no difference to the time."""
+    session = model.session()
+    session.feed([0])  # the first pass may compile, and takes the map's pages from the disk
+    n_tokens = min(n_tokens, model.context - 1)
+    start = time.perf_counter()
+    for token in range(n_tokens):
+        session.feed([token % model.weights.n_vocab])
+    return n_tokens / (time.perf_counter() - start)
+
+
+def decode_speed(
+    model: Model, n_tokens: int = 16, rounds: int = ROUNDS, probe: CeilingProbe | None = None
+) -> DecodeSpeed:
+    """Decode and ceiling, measured in alternation with the model's threads."""
+    probe = probe or CeilingProbe()
+    tokens, ceilings = [], []
+    for _ in range(rounds):
+        ceilings.append(probe.gigabytes_per_second(model.threads))
+        tokens.append(decode_tokens_per_second(model, n_tokens))
+    rate = median(tokens)
+    return DecodeSpeed(model.threads, rate, rate * bytes_per_token(model) / 1e9, median(ceilings))

@@ -1,0 +1,73 @@
+"""The measurements measure what they say; how fast this machine is, no test asks."""
+
+import numpy as np
+import pytest
+
+import minfer_lib as mf
+from minfer_lib import bench
+
+
+def test_the_probe_reads_every_word_once():
+    words = np.arange(1000, dtype=np.uint64)
+    assert bench._read_words(words, 0, 1000) == np.bitwise_xor.reduce(words)
+    assert bench._read_words(words, 10, 10) == 0
+    assert bench._read_words(words, 990, 1000) == np.bitwise_xor.reduce(words[990:])
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_the_probe_shares_its_words_out(monkeypatch, threads):
+    read = []
+    probe = bench.CeilingProbe(8000)
+    monkeypatch.setattr(bench, "_read_words", lambda words, first, last: read.append((first, last)))
+    assert probe.gigabytes_per_second(threads) > 0
+    read.sort()
+    assert read[0][0] == 0 and read[-1][1] == probe.words.size == 1000 and len(read) == threads
+    assert all(a[1] == b[0] for a, b in zip(read, read[1:], strict=False))
+
+
+def test_the_ceiling_is_bytes_over_seconds(monkeypatch):
+    probe = bench.CeilingProbe(1_000_000)
+    clock = iter([10.0, 10.5])
+    monkeypatch.setattr(bench.time, "perf_counter", lambda: next(clock))
+    assert probe.gigabytes_per_second(1) == pytest.approx(0.002)
+
+
+def test_a_token_reads_every_matrix_once_and_the_tied_one_as_output(tiny):
+    layer = 64 * 64 * 2 + 32 * 64 * 2 + 3 * 96 * 64  # q and output, k and v, three of the feed-forward
+    for path, bits in ((tiny(format="Q8_0"), 8.5), (tiny(format="Q4_0", tied=True), 4.5), (tiny(format="F16"), 16)):
+        assert bench.bytes_per_token(mf.load_model(path)) == (2 * layer + 265 * 64) * bits / 8
+
+
+def test_decode_speed_is_a_median_of_rounds_in_turn(tiny, monkeypatch):
+    calls, tokens, ceilings = [], iter([5.0, 100.0, 7.0]), iter([3.0, 1.0, 2.0])
+    model = mf.load_model(tiny(format="Q8_0"), threads=2)
+
+    class Probe:
+        def gigabytes_per_second(self, threads):
+            calls.append(threads)
+            return next(ceilings)
+
+    monkeypatch.setattr(bench, "decode_tokens_per_second", lambda *_: calls.append("decode") or next(tokens))
+    speed = bench.decode_speed(model, 4, rounds=3, probe=Probe())
+    assert calls == [2, "decode"] * 3
+    assert (speed.threads, speed.tokens_per_second, speed.ceiling_gigabytes_per_second) == (2, 7.0, 2.0)
+    assert speed.gigabytes_per_second == pytest.approx(7 * bench.bytes_per_token(model) / 1e9)
+    assert speed.share_of_ceiling == pytest.approx(speed.gigabytes_per_second / 2)
+    assert speed.as_dict()["share_of_ceiling"] == speed.share_of_ceiling
+
+
+@pytest.mark.parametrize("context", [1, 2, 64])
+def test_decode_stays_inside_the_context(tiny, context):
+    model = mf.load_model(tiny(), context=context)
+    assert bench.decode_tokens_per_second(model, n_tokens=5) >= 0
+
+
+def test_the_first_pass_is_not_timed(tiny, monkeypatch):
+    """What compiles, or reads pages from the disk, comes before the clock starts."""
+    model, order = mf.load_model(tiny()), []
+    original = mf.Session.feed
+    monkeypatch.setattr(mf.Session, "feed", lambda self, ids, *a: order.append("feed") or original(self, ids, *a))
+    clock = iter([0.0, 2.0])
+    monkeypatch.setattr(bench.time, "perf_counter", lambda: order.append("clock") or next(clock))
+    assert bench.decode_tokens_per_second(model, n_tokens=4) == 2.0
+    assert order == ["feed", "clock", *["feed"] * 4, "clock"]

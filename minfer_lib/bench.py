@@ -15,34 +15,54 @@ import numpy as np
 from minfer_lib.engine import Model
 from minfer_lib.jit import kernel
 from minfer_lib.matmul.chunks import even_split
-from minfer_lib.matmul.pool import par_for
+from minfer_lib.matmul.pool import job_address, pool
+from minfer_lib.simd.address import words_at
+from minfer_lib.simd.ops import load, splat, store
+from minfer_lib.simd.registers import u32x16
 
 PROBE_BYTES = 256 << 20  # larger than any cache on the way
 ROUNDS = 5
 
 
 @kernel
-def _read_words(words, first, last):
-    """xor of words[first:last], uint64: reads memory and does nothing else."""
-    total = np.uint64(0)
-    for i in range(first, last):
-        total ^= words[i]
-    return total
+def _read_words(argument, part, parts):
+    """Job: xor of this part's share of some words into word 2 + part of the argument. It reads memory, that is all.
+
+    argument: int64[2 + parts], the words' address and how many there are. 256 bytes at a time, into four registers.
+    """
+    fields = words_at(argument, 2 + parts)
+    first, last = even_split(part, parts, fields[1])
+    words = words_at(fields[0] + 8 * first, last - first)
+    raw = words.view(np.uint8)
+    x0 = x1 = x2 = x3 = splat(u32x16, 0)
+    whole = words.size - words.size % 32
+    for at in range(0, 8 * whole, 256):
+        x0 = x0 ^ load(u32x16, raw, at)
+        x1 = x1 ^ load(u32x16, raw, at + 64)
+        x2 = x2 ^ load(u32x16, raw, at + 128)
+        x3 = x3 ^ load(u32x16, raw, at + 192)
+    eight = np.empty(64, np.uint8)
+    store(eight, 0, (x0 ^ x1) ^ (x2 ^ x3))
+    total = np.int64(0)
+    for word in eight.view(np.int64):
+        total ^= word
+    for word in words[whole:]:
+        total ^= word
+    fields[2 + part] = total
 
 
 class CeilingProbe:
     """The most bytes a second that `threads` threads can read from this machine's memory."""
 
     def __init__(self, n_bytes: int = PROBE_BYTES) -> None:
-        self.words = np.ones(n_bytes // 8, np.uint64)  # ones: untouched zero pages would all be the same page
-        _read_words(self.words, 0, 1)  # compile
+        self.words = np.ones(n_bytes // 8, np.int64)  # ones: untouched zero pages would all be the same page
 
     def gigabytes_per_second(self, threads: int) -> float:
-        def read_part(part: int) -> None:
-            _read_words(self.words, *even_split(part, threads, self.words.size))
-
+        argument = np.zeros(2 + threads, np.int64)
+        argument[:2] = self.words.ctypes.data, self.words.size
+        job = job_address(_read_words)
         start = time.perf_counter()
-        par_for(threads, read_part)
+        pool().run(job, argument.ctypes.data, threads)
         return self.words.nbytes / (time.perf_counter() - start) / 1e9
 
 

@@ -14,12 +14,11 @@ from minfer_lib.errors import ArgumentError, ContextFullError, UnsupportedError
 from minfer_lib.formats.gguf import Gguf, read_gguf
 from minfer_lib.matmul.rows import check_threads
 from minfer_lib.model.config import read_config
-from minfer_lib.model.forward import Forward, Watch, unwatched
+from minfer_lib.model.forward import PIECE, Forward, Watch, unwatched
 from minfer_lib.model.kv_cache import KvCache
 from minfer_lib.model.weights import read_weights
 from minfer_lib.text import Greedy, Tokenizer
 
-PIECE = 128  # tokens a pass of prefill: small enough that a stop or Ctrl-C acts at once
 DEFAULT_CONTEXT = 4096
 
 Sampler = Callable[[np.ndarray, Sequence[int]], int]  # (logits f32[n_vocab], ids so far) -> the next id

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-import numpy as np
 from tqdm.auto import tqdm
 
 from minfer_lib.engine import Model
-from minfer_lib.model.forward import STAGES
+from minfer_lib.matmul.pool import job_address
+from minfer_lib.model.program import forward_job
+from minfer_lib.quantize.activations import rows_quantizer
 
 
 def warmup(model: Model) -> None:
-    """Run one token through the model. Whatever a stage needs is compiled on its way, or read from numba's cache.
+    """Compile the model's kernels, or read them from numba's cache; then run one token through them.
 
-    The bar moves each time a kind of stage is done for the first time; where all is cached it is too fast to appear.
+    Only the formats that the model holds are compiled. Where all is cached the bar is too quick to appear.
     """
-    kinds = set(STAGES)
-    with tqdm(total=len(STAGES), desc="compiling", unit="stage", delay=0.5, leave=False) as bar:
+    matrices = {matrix.dot: matrix for matrix in model.weights.matrices()}.values()
+    forms = {matrix.activation for matrix in matrices} - {None}
+    steps = [
+        *((f"quantize to {form}", lambda form=form: rows_quantizer(form)) for form in sorted(forms)),
+        *((f"rows of {matrix.dot.format}", lambda matrix=matrix: matrix.rows_function) for matrix in matrices),
+        ("forward pass", lambda: job_address(forward_job)),
+        ("first token", lambda: model.session().feed([0])),
+    ]
+    with tqdm(total=len(steps), desc="compiling", delay=0.5, leave=False, bar_format=_BAR) as bar:
+        for name, step in steps:
+            bar.set_postfix_str(name)
+            step()
+            bar.update()
 
-        def seen(name: str, array: np.ndarray) -> None:
-            kind = name.rpartition(".")[2]
-            if kind in kinds:
-                kinds.remove(kind)
-                bar.set_postfix_str(kind, refresh=False)
-                bar.update()
 
-        model.session().feed([0], watch=seen)
+_BAR = "{desc}: {bar} {n_fmt}/{total_fmt} {postfix}"

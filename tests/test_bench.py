@@ -5,24 +5,18 @@ import pytest
 
 import minfer_lib as mf
 from minfer_lib import bench
+from minfer_lib.matmul.pool import job_address, pool
 
 
-def test_the_probe_reads_every_word_once():
-    words = np.arange(1000, dtype=np.uint64)
-    assert bench._read_words(words, 0, 1000) == np.bitwise_xor.reduce(words)
-    assert bench._read_words(words, 10, 10) == 0
-    assert bench._read_words(words, 990, 1000) == np.bitwise_xor.reduce(words[990:])
-
-
+@pytest.mark.parametrize("count", [0, 1, 31, 32, 33, 1000])
 @pytest.mark.parametrize("threads", [1, 2, 5])
-def test_the_probe_shares_its_words_out(monkeypatch, threads):
-    read = []
-    probe = bench.CeilingProbe(8000)
-    monkeypatch.setattr(bench, "_read_words", lambda words, first, last: read.append((first, last)))
-    assert probe.gigabytes_per_second(threads) > 0
-    read.sort()
-    assert read[0][0] == 0 and read[-1][1] == probe.words.size == 1000 and len(read) == threads
-    assert all(a[1] == b[0] for a, b in zip(read, read[1:], strict=False))
+def test_the_probe_reads_every_word_once(count, threads):
+    """xor is its own inverse: a word that is read twice or not at all would change the result."""
+    words = np.random.default_rng(count).integers(-(2**62), 2**62, count)
+    argument = np.zeros(2 + threads, np.int64)
+    argument[:2] = words.ctypes.data, words.size
+    pool().run(job_address(bench._read_words), argument.ctypes.data, threads)
+    assert np.bitwise_xor.reduce(argument[2:]) == np.bitwise_xor.reduce(words)
 
 
 def test_the_ceiling_is_bytes_over_seconds(monkeypatch):

@@ -1,15 +1,34 @@
-"""Threads that run compiled work side by side: kernels release the GIL, so Python threads are enough."""
+"""The persistent workers: threads that stay in compiled code and wait there for the next job.
+
+A job is the native address of a kernel job(argument, part, parts), all int64. Submitting one wakes the workers, which
+compute part 0, 1 … while the caller computes the last; it returns when all are done (seed 1 §3.2, the thread pool).
+
+    generation   a word that counts jobs, and says how many parts the newest has: one load tells a worker all it needs
+    done         how many workers have finished their part
+    arrived, phase   of the barrier inside a job
+
+A waiting worker spins, then yields its core, then goes back to Python and sleeps: an idle notebook uses no CPU.
+"""
 
 from __future__ import annotations
 
+import atexit
 import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
-from threading import Lock
+import threading
 
-_lock = Lock()
-_executor: ThreadPoolExecutor | None = None
-_workers = 0
+import numpy as np
+from numba import types
+
+from minfer_lib.jit import kernel
+from minfer_lib.matmul.atomics import atomic_load, atomic_store, fetch_add, pause, yield_core
+from minfer_lib.simd.address import call_job, native_address
+
+# The words of the control block, by their byte offset; each has a cache line of its own.
+GENERATION, FUNCTION, ARGUMENT, DONE, ARRIVED, PHASE, STOP = (64 * i for i in range(7))
+_PARTS = 1 << 16  # generation = jobs so far * _PARTS + parts of the newest
+MOST_PARTS = _PARTS - 1
+
+_SPINS, _YIELDS = 2000, 4000  # before a waiting worker yields, and before it sleeps
 
 
 def cpu_threads() -> int:
@@ -19,34 +38,145 @@ def cpu_threads() -> int:
     return os.cpu_count() or 1
 
 
-def par_for(parts: int, body: Callable[[int], None]) -> None:
-    """body(0) … body(parts - 1), each on a thread of its own; the caller takes the last. Returns when all are done."""
+@kernel
+def relax(waited):
+    """One turn of a waiting loop: at first the core only pauses, later another thread may have it."""
+    if waited < _SPINS:
+        pause()
+    else:
+        yield_core()
+
+
+@kernel
+def barrier(control, parts):
+    """Inside a job: wait until every part has come here. What any part wrote before, all see after."""
     if parts == 1:
-        return body(0)
-    futures = [_workers_for(parts - 1).submit(body, part) for part in range(parts - 1)]
-    try:
-        body(parts - 1)
-    finally:  # also on Ctrl-C: no worker may still write into buffers that the caller goes on to use
-        wait(futures)
-    for future in futures:
-        future.result()
-    return None
+        return
+    phase = atomic_load(control + PHASE)
+    if fetch_add(control + ARRIVED, 1) == parts - 1:
+        atomic_store(control + ARRIVED, 0)
+        fetch_add(control + PHASE, 1)
+        return
+    waited = 0
+    while atomic_load(control + PHASE) == phase:
+        relax(waited)
+        waited += 1
 
 
-def _workers_for(count: int) -> ThreadPoolExecutor:
-    """The shared executor, replaced by a larger one when more workers are asked for than it has."""
-    global _executor, _workers
-    with _lock:
-        if _executor is None or _workers < count:
-            _executor, _workers = ThreadPoolExecutor(count, "minfer"), count
-        return _executor
+@kernel
+def _serve(control, index, seen):
+    """Compute part `index` of every job, until none comes for a while -> the last generation that was seen."""
+    waited = 0
+    while waited < _SPINS + _YIELDS:
+        relax(waited)
+        waited += 1
+        generation = atomic_load(control + GENERATION)
+        if generation == seen:
+            continue
+        seen = generation
+        parts = generation % _PARTS
+        if index < parts - 1:  # else this job has no part for it, and its words may already be the next one's
+            call_job(atomic_load(control + FUNCTION), atomic_load(control + ARGUMENT), index, parts)
+            fetch_add(control + DONE, 1)
+            waited = 0
+    return seen
 
 
-def _forget_workers() -> None:
-    """In a forked child the threads are gone: start anew."""
-    global _executor, _workers, _lock
-    _executor, _workers, _lock = None, 0, Lock()
+@kernel
+def _publish(control, function, argument, parts):
+    """Make a job the newest. Nobody computes an older one: each is waited for."""
+    atomic_store(control + FUNCTION, function)
+    atomic_store(control + ARGUMENT, argument)
+    atomic_store(control + DONE, 0)
+    jobs = atomic_load(control + GENERATION) // _PARTS
+    atomic_store(control + GENERATION, (jobs + 1) * _PARTS + parts)
 
 
+@kernel
+def _take_part(control, function, argument, parts):
+    """The caller's own part, the last; then wait for the others."""
+    call_job(function, argument, parts - 1, parts)
+    waited = 0
+    while atomic_load(control + DONE) < parts - 1:
+        relax(waited)
+        waited += 1
+
+
+class Pool:
+    """Workers and their control block. `control` is its address, for barriers."""
+
+    def __init__(self) -> None:
+        self._words = np.zeros(64 * 8 // 8 + 8, np.int64)
+        self.control = -(-self._words.ctypes.data // 64) * 64
+        self._gate = threading.Lock()  # one job at a time: two submitters would overwrite each other's words
+        self._wake = threading.Condition()
+        self._asleep = 0
+        self._stopped = False
+        self._threads: list[threading.Thread] = []
+
+    def run(self, function: int, argument: int, parts: int) -> None:
+        """Run job `function` in `parts` parts, from any Python thread; returns when all are done."""
+        with self._gate:
+            while len(self._threads) < parts - 1:
+                self._add_worker()
+            if parts > 1:
+                _publish(self.control, function, argument, parts)
+                if self._asleep:
+                    with self._wake:
+                        self._wake.notify_all()
+            _take_part(self.control, function, argument, parts)
+
+    def _add_worker(self) -> None:
+        index, seen = len(self._threads), self._generation()
+        thread = threading.Thread(target=self._work, args=(index, seen), name=f"minfer-{index}", daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _generation(self) -> int:
+        return int(_load(self.control + GENERATION))
+
+    def _work(self, index: int, seen: int) -> None:
+        while not self._stopped:
+            seen = _serve(self.control, index, seen)
+            with self._wake:  # a job published before this is seen here; one published after wakes us
+                self._asleep += 1
+                while self._generation() == seen and not self._stopped:
+                    self._wake.wait()
+                self._asleep -= 1
+
+    def stop(self) -> None:
+        """End the workers; called when the interpreter ends, so that none touches memory that is gone."""
+        with self._wake:
+            self._stopped = True
+            self._wake.notify_all()
+        for thread in self._threads:
+            thread.join()
+
+
+@kernel
+def _load(address):
+    return atomic_load(address)
+
+
+_pool = Pool()
+
+
+def pool() -> Pool:
+    """The pool of this process."""
+    return _pool
+
+
+def job_address(job) -> int:
+    """The native address of a kernel job(argument, part, parts), for Pool.run."""
+    return native_address(job, types.int64, types.int64, types.int64)
+
+
+def _new_pool() -> None:
+    """In a forked child there are no workers: start anew."""
+    global _pool
+    _pool = Pool()
+
+
+atexit.register(lambda: _pool.stop())
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_workers)
+    os.register_at_fork(after_in_child=_new_pool)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numba import typeof, types
 
 from minfer_lib.dot.kernels import Kernel, dot_rows, kernel_for
 from minfer_lib.errors import ArgumentError
@@ -13,8 +14,9 @@ from minfer_lib.formats.pairing import weight_format
 from minfer_lib.formats.table import FORMATS
 from minfer_lib.jit import kernel
 from minfer_lib.matmul.chunks import even_split
-from minfer_lib.matmul.pool import cpu_threads, par_for
+from minfer_lib.matmul.pool import MOST_PARTS, cpu_threads, job_address, pool
 from minfer_lib.quantize.activations import activation_rows
+from minfer_lib.simd.address import bytes_at, call_rows, floats_at, native_address, words_at
 
 ROWS_IN_CACHE = 16  # with several tokens: so many rows are read from the cache by all of them
 
@@ -32,6 +34,14 @@ def mm_rows(dot, w, w_at, row_bytes, first, last, a, n_blocks, out):
     for o in range(first, last, step):
         for t in range(n_tokens):
             dot_rows(dot, w, w_at, row_bytes, o, min(o + step, last), a_flat, t * a_row_bytes, n_blocks, out, t)
+
+
+@kernel
+def rows_at(dot, w, row_bytes, first, last, a, a_row_bytes, n_tokens, n_blocks, out, n_out):
+    """mm_rows by addresses: w of the matrix, a and out of all tokens. What `call_rows` calls."""
+    weights = bytes_at(w, last * row_bytes)
+    activations = bytes_at(a, n_tokens * a_row_bytes).reshape(n_tokens, a_row_bytes)
+    mm_rows(dot, weights, 0, row_bytes, first, last, activations, n_blocks, floats_at(out, n_tokens, n_out))
 
 
 @dataclass(frozen=True)
@@ -52,17 +62,39 @@ class Matrix:
     def row_bytes(self) -> int:
         return FORMATS[self.dot.format].row_bytes(self.n_in)
 
+    @property
+    def n_blocks(self) -> int:
+        return self.n_in // FORMATS[self.dot.format].block_values
+
+    @property
+    def address(self) -> int:
+        return self.w.ctypes.data + self.at
+
+    @property
+    def rows_function(self) -> int:
+        """Native address of rows_at for this format; compiled if need be."""
+        return native_address(rows_at, typeof(self.dot), *[types.int64] * 10)
+
+
+@kernel
+def _product(argument, part, parts):
+    """Job: this part's rows of the product that the words at `argument` describe, as `multiply` writes them."""
+    words = words_at(argument, 9)
+    function, w, row_bytes, n_out = words[0], words[1], words[2], words[3]
+    a, a_row_bytes, n_tokens, n_blocks, out = words[4], words[5], words[6], words[7], words[8]
+    first, last = even_split(part, parts, n_out)
+    call_rows(function, w, row_bytes, first, last, a, a_row_bytes, n_tokens, n_blocks, out, n_out)
+
 
 def multiply(matrix: Matrix, a: np.ndarray, threads: int) -> np.ndarray:
     """a: uint8[n_tokens, a_row_bytes] in the matrix's activation format -> f32[n_tokens, n_out]."""
     out = np.empty((a.shape[0], matrix.n_out), np.float32)
-    n_blocks = matrix.n_in // FORMATS[matrix.dot.format].block_values
-
-    def rows_of(part: int) -> None:
-        first, last = even_split(part, threads, matrix.n_out)
-        mm_rows(matrix.dot, matrix.w, matrix.at, matrix.row_bytes, first, last, a, n_blocks, out)
-
-    par_for(threads, rows_of)
+    words = np.array(
+        [matrix.rows_function, matrix.address, matrix.row_bytes, matrix.n_out, a.ctypes.data, a.shape[1], a.shape[0]]
+        + [matrix.n_blocks, out.ctypes.data],
+        np.int64,
+    )
+    pool().run(job_address(_product), words.ctypes.data, threads)
     return out
 
 
@@ -92,6 +124,6 @@ def check_threads(threads: int | None) -> int:
     """The number of threads to use; ArgumentError unless None or a whole number >= 1."""
     if threads is None:
         return cpu_threads()
-    if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
-        raise ArgumentError(f"threads is a whole number >= 1, not {threads!r}.")
+    if not isinstance(threads, int) or isinstance(threads, bool) or not 1 <= threads <= MOST_PARTS:
+        raise ArgumentError(f"threads is a whole number from 1 to {MOST_PARTS}, not {threads!r}.")
     return threads

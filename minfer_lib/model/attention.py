@@ -1,11 +1,13 @@
-"""Attention of each query head over the cached keys and values (seed 1 §5: one head a piece of parallel work)."""
+"""Attention of each query head over the cached keys and values: a head of a token is one piece of parallel work."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from minfer_lib.dot.parts import hsum8
 from minfer_lib.jit import kernel
-from minfer_lib.simd.ops import f16_to_f32
+from minfer_lib.simd.ops import f16_to_f32, fmadd, load, load_f16, load_f32, splat, store
+from minfer_lib.simd.registers import f32x8, u16x8
 
 
 @kernel
@@ -16,27 +18,70 @@ def attend(q, keys, values, position, scale, first, last, out):
     Token t stands at position + t and sees the keys up to its own. softmax(q·k * scale) · v, max subtracted first,
     the exponentials summed in double as ggml does.
     """
-    n_kv_heads, _, head_dim = keys.shape
+    n_kv_heads, context, head_dim = keys.shape
     n_heads = q.shape[1] // head_dim
     group = n_heads // n_kv_heads  # query heads that share a key/value head
+    q_bytes, out_bytes = q.reshape(q.size).view(np.uint8), out.reshape(out.size).view(np.uint8)
+    key_bytes, value_bytes = keys.reshape(keys.size).view(np.uint8), values.reshape(values.size).view(np.uint8)
+    scores = np.empty(position + q.shape[0], np.float32)
     for piece in range(first, last):
-        t, h = piece // n_heads, piece % n_heads
-        kv, at = h // group, h * head_dim
-        n_keys = position + t + 1
-        scores = np.empty(n_keys, np.float32)
-        highest = np.float32(-np.inf)
-        for j in range(n_keys):
-            score = np.float32(0)
-            for i in range(head_dim):
-                score += q[t, at + i] * f16_to_f32(keys[kv, j, i])
-            scores[j] = score * np.float32(scale)
-            highest = max(highest, scores[j])
-        total = 0.0
-        for j in range(n_keys):
-            scores[j] = np.exp(scores[j] - highest)
-            total += scores[j]
-        out[t, at : at + head_dim] = 0
-        for j in range(n_keys):
-            weight = scores[j] / np.float32(total)
-            for i in range(head_dim):
-                out[t, at + i] += weight * f16_to_f32(values[kv, j, i])
+        at = 4 * piece * head_dim
+        kv_at = 2 * (piece % n_heads // group) * context * head_dim
+        seen = scores[: position + piece // n_heads + 1]
+        _scores(q_bytes, at, key_bytes, kv_at, head_dim, np.float32(scale), seen)
+        _softmax(seen)
+        _mix(seen, value_bytes, kv_at, head_dim, out_bytes, at)
+
+
+@kernel
+def _scores(q, q_at, keys, keys_at, head_dim, scale, scores):
+    """scores: f32[n_keys] = q · key * scale. q: f32, keys: f16, as bytes. Eight lanes, hsum8, then the rest."""
+    for j in range(scores.size):
+        key_at = keys_at + 2 * j * head_dim
+        lanes = splat(f32x8, 0)
+        whole = head_dim // 8 * 8
+        for i in range(0, whole, 8):
+            lanes = fmadd(load(f32x8, q, q_at + 4 * i), f16_to_f32(load(u16x8, keys, key_at + 2 * i)), lanes)
+        total = hsum8(lanes)
+        for i in range(whole, head_dim):
+            total += load_f32(q, q_at + 4 * i) * load_f16(keys, key_at + 2 * i)
+        scores[j] = total * scale
+
+
+@kernel
+def _softmax(scores):
+    """f32[n] -> e^(score - largest) / sum, in place."""
+    highest = np.float32(-np.inf)
+    for score in scores:
+        highest = max(highest, score)
+    total = 0.0
+    for j in range(scores.size):
+        scores[j] = np.exp(scores[j] - highest)
+        total += scores[j]
+    for j in range(scores.size):
+        scores[j] /= np.float32(total)
+
+
+@kernel
+def _mix(weights, values, values_at, head_dim, out, out_at):
+    """out: f32[head_dim] = sum of weights[j] * value j, key by key. values: f16, out: f32, as bytes."""
+    whole = head_dim // 32 * 32
+    for i in range(0, whole, 32):  # four registers at a time, so that a value's line is read once
+        a, b, c, d = splat(f32x8, 0), splat(f32x8, 0), splat(f32x8, 0), splat(f32x8, 0)
+        for j in range(weights.size):
+            at = values_at + 2 * (j * head_dim + i)
+            weight = splat(f32x8, weights[j])
+            a = fmadd(weight, f16_to_f32(load(u16x8, values, at)), a)
+            b = fmadd(weight, f16_to_f32(load(u16x8, values, at + 16)), b)
+            c = fmadd(weight, f16_to_f32(load(u16x8, values, at + 32)), c)
+            d = fmadd(weight, f16_to_f32(load(u16x8, values, at + 48)), d)
+        store(out, out_at + 4 * i, a)
+        store(out, out_at + 4 * i + 32, b)
+        store(out, out_at + 4 * i + 64, c)
+        store(out, out_at + 4 * i + 96, d)
+    floats = out[out_at : out_at + 4 * head_dim].view(np.float32)
+    for i in range(whole, head_dim):
+        total = np.float32(0)
+        for j in range(weights.size):
+            total += weights[j] * load_f16(values, values_at + 2 * (j * head_dim + i))
+        floats[i] = total

@@ -1,4 +1,4 @@
-"""One pass of some tokens through the model: ids -> logits of the last one."""
+"""One pass of some tokens through the model: ids -> logits of the last ones. Fills the program's tables and runs it."""
 
 from __future__ import annotations
 
@@ -6,22 +6,31 @@ from collections.abc import Callable
 
 import numpy as np
 
-from minfer_lib.matmul.chunks import even_split
-from minfer_lib.matmul.pool import par_for
-from minfer_lib.matmul.rows import Matrix, multiply
-from minfer_lib.model.attention import attend
+from minfer_lib.errors import ArgumentError
+from minfer_lib.formats.table import FORMATS
+from minfer_lib.matmul.pool import job_address, pool
+from minfer_lib.model import program
 from minfer_lib.model.config import Config
-from minfer_lib.model.kv_cache import KvCache, store_f16
-from minfer_lib.model.norm_rope import rms_norm, rope_angles, rope_pairs, swiglu
-from minfer_lib.model.weights import Weights
-from minfer_lib.quantize.activations import activation_rows
+from minfer_lib.model.kv_cache import KvCache
+from minfer_lib.model.norm_rope import rope_angles
+from minfer_lib.model.weights import Layer, Weights
+from minfer_lib.quantize.activations import rows_quantizer
+
+PIECE = 128  # the most tokens of one pass: few enough that a stop or Ctrl-C acts at once
 
 Watch = Callable[[str, np.ndarray], None]  # called with every stage's name and its array, f32[n_tokens, …]
 
-LAYER_STAGES = (
-    "attn_norm", "q", "k", "v", "q_rope", "k_rope", "heads", "attn_output", "after_attention",
-    "ffn_norm", "gate", "up", "swiglu", "ffn_down", "after_ffn",
-)  # fmt: skip
+_STAGES_OF = {  # a layer's step -> the stages that are there to be seen after it, and the buffer of each
+    program.ATTN_NORM: {"attn_norm": "h"},
+    program.QKV: {"q": "q", "k": "k", "v": "v"},
+    program.ROPE: {"q_rope": "q", "k_rope": "k"},
+    program.HEADS: {"heads": "heads"},
+    program.ATTN_OUTPUT: {"attn_output": "out", "after_attention": "x"},
+    program.FFN_NORM: {"ffn_norm": "h"},
+    program.GATE_UP: {"gate": "gate", "up": "up", "swiglu": "act"},
+    program.FFN_DOWN: {"ffn_down": "out", "after_ffn": "x"},
+}
+LAYER_STAGES = tuple(stage for stages in _STAGES_OF.values() for stage in stages)
 STAGES = ("embedding", *LAYER_STAGES, "output_norm", "logits")  # each once, in order
 
 
@@ -34,79 +43,91 @@ class Forward:
 
     def __init__(self, config: Config, weights: Weights, cache: KvCache, threads: int) -> None:
         self.config, self.weights, self.cache, self.threads = config, weights, cache, threads
+        rows = max(PIECE, threads)  # a row a token; with one token a row a thread
+        widths = {
+            "x": config.width, "h": config.width, "out": config.width,
+            "q": config.n_heads * config.head_dim, "heads": config.n_heads * config.head_dim,
+            "k": config.n_kv_heads * config.head_dim, "v": config.n_kv_heads * config.head_dim,
+            "gate": config.ffn_width, "up": config.ffn_width, "act": config.ffn_width,
+        }  # fmt: skip
+        self._buffers = {name: np.zeros((rows, width), np.float32) for name, width in widths.items()}
+        self._layers, self._forms, self._matrices = self._tables(rows)
+        self._pass = self._record()
+        self._job = job_address(program.forward_job)
 
     def __call__(self, ids: list[int], position: int, watch: Watch = unwatched, wanted: int = 1) -> np.ndarray:
         """Tokens `ids` at position, position + 1 … -> f32[wanted, n_vocab], the logits after the last `wanted` tokens.
 
-        Fills the cache. Only the wanted rows go through the output matrix: to continue a text, the last is enough.
+        At most PIECE ids. Fills the cache. Only the wanted rows go through the output matrix: to continue a text, the
+        last is enough. Raises ArgumentError where the numbers end in NaN or infinity: the weights are damaged.
         """
-        config, weights = self.config, self.weights
-        x = weights.embed(ids)  # the residual stream: every layer adds to it
-        watch("embedding", x)
+        config, record = self.config, self._pass
+        x = self._buffers["x"][: len(ids)]
+        x[:] = self.weights.embed(ids)
         positions = np.arange(position, position + len(ids))
-        angles = rope_angles(positions, config.rope_dim, config.rope_base, weights.rope_factors)
-        for i in range(config.n_layers):
-            self._layer(i, x, position, angles, lambda stage, array, i=i: watch(f"blk.{i}.{stage}", array))
-        h = self._norm(x[len(ids) - wanted :], weights.output_norm)
-        watch("output_norm", h)
-        (logits,) = self._project(h, weights.output)
-        watch("logits", logits)
+        cos, sin = rope_angles(positions, config.rope_dim, config.rope_base, self.weights.rope_factors)
+        logits = np.empty((wanted, self.weights.n_vocab), np.float32)
+        record["bad"], record["n_tokens"], record["position"], record["wanted"] = 0, len(ids), position, wanted
+        record["cos"], record["sin"], record["logits"] = cos.ctypes.data, sin.ctypes.data, logits.ctypes.data
+        if watch is unwatched:
+            self._run(0, config.n_layers * program.LAYER_STEPS + 2)
+        else:
+            self._run_watched(x, logits, watch)
+        if record["bad"]:
+            raise ArgumentError("the numbers inside the model became NaN or infinite: its weights are damaged.")
         return logits
 
-    def _layer(self, i: int, x: np.ndarray, position: int, angles: tuple, watch: Watch) -> None:
-        """x: f32[n_tokens, width] += attention(norm(x)), then += feed_forward(norm(x))"""
-        layer = self.weights.layers[i]
-        h = self._norm(x, layer.attn_norm)
-        watch("attn_norm", h)
-        x += self._attention(i, h, position, angles, watch)
-        watch("after_attention", x)
-        h = self._norm(x, layer.ffn_norm)
-        watch("ffn_norm", h)
-        x += self._feed_forward(i, h, watch)
-        watch("after_ffn", x)
+    def _run(self, first: int, last: int) -> None:
+        """Steps [first, last) in one call: Python is not entered between them."""
+        self._pass["control"], self._pass["first_step"], self._pass["last_step"] = pool().control, first, last
+        pool().run(self._job, self._pass.ctypes.data, self.threads)
 
-    def _attention(self, i: int, h: np.ndarray, position: int, angles: tuple, watch: Watch) -> np.ndarray:
-        layer, config = self.weights.layers[i], self.config
-        keys, values = self.cache.keys[i], self.cache.values[i]
-        q, k, v = self._project(h, layer.q, layer.k, layer.v)
-        watch("q", q)
-        watch("k", k)
-        watch("v", v)
-        rope_pairs(q, *angles)
-        rope_pairs(k, *angles)
-        watch("q_rope", q)
-        watch("k_rope", k)
-        store_f16(k, position, keys)
-        store_f16(v, position, values)
-        heads = np.empty_like(q)
+    def _run_watched(self, x: np.ndarray, logits: np.ndarray, watch: Watch) -> None:
+        """The same steps one call each, telling `watch` what each has left in its buffers."""
+        watch("embedding", x)
+        for step in range(self.config.n_layers * program.LAYER_STEPS):
+            self._run(step, step + 1)
+            layer, kind = divmod(step, program.LAYER_STEPS)
+            for stage, buffer in _STAGES_OF.get(kind, {}).items():
+                watch(f"blk.{layer}.{stage}", self._buffers[buffer][: len(x)])
+        first = self.config.n_layers * program.LAYER_STEPS
+        self._run(first, first + 1)
+        watch("output_norm", self._buffers["h"][: len(logits)])
+        self._run(first + 1, first + 2)
+        watch("logits", logits)
 
-        def attend_part(part: int) -> None:
-            first, last = even_split(part, self.threads, len(h) * config.n_heads)
-            attend(q, keys, values, position, config.attention_scale, first, last, heads)
+    def _tables(self, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """LAYER, FORM and MATRIX records; the buffers that they point to are kept in self._buffers."""
+        matrices = self.weights.matrices()
+        names = sorted({matrix.activation for matrix in matrices}, key=str)
+        forms = np.zeros(len(names), program.FORM)
+        for form, name in zip(forms, names, strict=True):
+            if name is not None:
+                widest = max(matrix.n_in for matrix in matrices if matrix.activation == name)
+                self._buffers[name] = np.zeros((rows, FORMATS[name].row_bytes(widest)), np.uint8)
+                form["quantize"] = rows_quantizer(name)
+                form["block_values"], form["block_bytes"] = FORMATS[name].block_values, FORMATS[name].block_bytes
+                form["rows"] = self._buffers[name].ctypes.data
+        table = [
+            (m.rows_function, m.address, m.row_bytes, m.n_out, m.n_in, m.n_blocks, names.index(m.activation))
+            for m in matrices
+        ]
+        layers = np.array([self._layer(i, layer) for i, layer in enumerate(self.weights.layers)], program.LAYER)
+        return layers, forms, np.array(table, program.MATRIX)
 
-        par_for(self.threads, attend_part)
-        watch("heads", heads)
-        (out,) = self._project(heads, layer.attn_output)
-        watch("attn_output", out)
-        return out
+    def _layer(self, i: int, layer: Layer) -> tuple[int, int, int, int]:
+        arrays = (layer.attn_norm, layer.ffn_norm, self.cache.keys[i], self.cache.values[i])
+        return tuple(array.ctypes.data for array in arrays)
 
-    def _feed_forward(self, i: int, h: np.ndarray, watch: Watch) -> np.ndarray:
-        layer = self.weights.layers[i]
-        gate, up = self._project(h, layer.gate, layer.up)
-        watch("gate", gate)
-        watch("up", up)
-        swiglu(gate, up)
-        watch("swiglu", gate)
-        (out,) = self._project(gate, layer.down)
-        watch("ffn_down", out)
-        return out
-
-    def _norm(self, x: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        out = np.empty_like(x)
-        rms_norm(x, weight, self.config.norm_eps, out)
-        return out
-
-    def _project(self, h: np.ndarray, *matrices: Matrix) -> list[np.ndarray]:
-        """h times each matrix; the activations are quantized once for all that take the same format."""
-        rows = {name: activation_rows(name, h) for name in {m.activation for m in matrices}}
-        return [multiply(m, rows[m.activation], self.threads) for m in matrices]
+    def _record(self) -> np.ndarray:
+        config, record = self.config, np.zeros(1, program.PASS)
+        for name in ("n_layers", "width", "ffn_width", "n_heads", "n_kv_heads", "head_dim"):
+            record[name] = getattr(config, name)
+        record["context"], record["n_forms"] = self.cache.keys.shape[2], len(self._forms)
+        record["eps"], record["scale"] = config.norm_eps, config.attention_scale
+        record["output_norm"] = self.weights.output_norm.ctypes.data
+        for name, table in (("layers", self._layers), ("matrices", self._matrices), ("forms", self._forms)):
+            record[name] = table.ctypes.data
+        for name in set(self._buffers) & set(program.PASS.names):
+            record[name] = self._buffers[name].ctypes.data
+        return record

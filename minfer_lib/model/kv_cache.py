@@ -30,10 +30,7 @@ class KvCache:
 
 
 @kernel
-def store_f16(x, position, cache):
-    """x: f32[n_tokens, n_kv_heads * head_dim] -> cache: uint16[n_kv_heads, context, head_dim], from `position` on."""
-    n_kv_heads, _, head_dim = cache.shape
-    for t in range(x.shape[0]):
-        for h in range(n_kv_heads):
-            for i in range(head_dim):
-                cache[h, position + t, i] = f32_to_f16(x[t, h * head_dim + i])
+def store_f16(x, cache):
+    """x: f32[head_dim] -> cache: uint16[head_dim], the bits of f16 numbers."""
+    for i in range(x.size):
+        cache[i] = f32_to_f16(x[i])

@@ -33,23 +33,20 @@ def rope_angles(
 
 @kernel
 def rope_pairs(x, cos, sin):
-    """Rotate x: f32[n_tokens, heads * 2 * half] in place, pairs (2i, 2i + 1) of each head by angle i.
+    """Rotate one head, x: f32[2 * half], in place: pair (2i, 2i + 1) by the angle whose cos and sin are f32[half].
 
-    This is ggml's NORM order, which llama files are converted to. cos, sin: f32[n_tokens, half].
+    This is ggml's NORM order, which llama files are converted to.
     """
-    n_tokens, half = cos.shape
-    for t in range(n_tokens):
-        for first in range(0, x.shape[1], 2 * half):
-            for i in range(half):
-                even, odd = x[t, first + 2 * i], x[t, first + 2 * i + 1]
-                x[t, first + 2 * i] = even * cos[t, i] - odd * sin[t, i]
-                x[t, first + 2 * i + 1] = even * sin[t, i] + odd * cos[t, i]
+    for i in range(cos.size):
+        even, odd = x[2 * i], x[2 * i + 1]
+        x[2 * i] = even * cos[i] - odd * sin[i]
+        x[2 * i + 1] = even * sin[i] + odd * cos[i]
 
 
 @kernel
-def swiglu(gate, up):
-    """gate = silu(gate) * up, in place; both f32[n_tokens, ffn_width]."""
+def swiglu(gate, up, first, last, out):
+    """out = silu(gate) * up in columns [first, last) of f32[n_tokens, ffn_width]."""
     for t in range(gate.shape[0]):
-        for i in range(gate.shape[1]):
+        for i in range(first, last):
             g = gate[t, i]
-            gate[t, i] = g / (np.float32(1) + np.exp(-g)) * up[t, i]
+            out[t, i] = g / (np.float32(1) + np.exp(-g)) * up[t, i]

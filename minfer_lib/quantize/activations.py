@@ -10,12 +10,14 @@ the same rule. ggml's Q8_K, 292 bytes with a signed float32 scale, is `mf.quanti
 from __future__ import annotations
 
 import numpy as np
+from numba import types
 
 from minfer_lib.errors import ArgumentError
 from minfer_lib.formats.arrays import float_array
 from minfer_lib.formats.table import FORMATS
 from minfer_lib.jit import kernel
 from minfer_lib.quantize.activations_simd import quantize_rows_q8_0_avx2
+from minfer_lib.simd.address import bytes_at, floats_at, native_address
 from minfer_lib.simd.isa import isas
 from minfer_lib.simd.ops import f32_to_f16
 
@@ -105,11 +107,32 @@ def quantize_rows_q8_0_pad40(x, out):
     return finite
 
 
+_Q8_0 = quantize_rows_q8_0_avx2 if "avx2" in isas() else quantize_rows_q8_0
+
 _QUANTIZERS = {  # activation format -> compiled rows quantizer
-    "Q8_0": quantize_rows_q8_0_avx2 if "avx2" in isas() else quantize_rows_q8_0,
+    "Q8_0": _Q8_0,
     "Q8_K": quantize_rows_q8_k,
     "Q8_0_PAD40": quantize_rows_q8_0_pad40,
 }
+
+
+@kernel
+def _q8_0_at(x, n_tokens, n, out):
+    """_Q8_0 by addresses; 1 if all was finite."""
+    rows = bytes_at(out, n_tokens * (n // 32 * 34)).reshape(n_tokens, n // 32 * 34)
+    return np.int64(_Q8_0(floats_at(x, n_tokens, n), rows))
+
+
+@kernel
+def _q8_k_at(x, n_tokens, n, out):
+    """quantize_rows_q8_k by addresses; 1 if all was finite."""
+    rows = bytes_at(out, n_tokens * (n // 256 * 306)).reshape(n_tokens, n // 256 * 306)
+    return np.int64(quantize_rows_q8_k(floats_at(x, n_tokens, n), rows))
+
+
+def rows_quantizer(name: str) -> int:
+    """Native address of the quantizer of "Q8_0" or "Q8_K", for `call_quantizer`; compiled if need be."""
+    return native_address({"Q8_0": _q8_0_at, "Q8_K": _q8_k_at}[name], *[types.int64] * 4)
 
 
 def activation_rows(name: str | None, x: np.ndarray) -> np.ndarray:

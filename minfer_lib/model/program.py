@@ -1,0 +1,212 @@
+"""The forward pass as compiled code: a job whose parts go through the steps of every layer side by side.
+
+Every part runs this same program. A step is split by rows, heads or tokens, and a barrier after it lets all see what it
+wrote. With one token the small steps (norm, quantize) are not worth a barrier: each part does the whole of them, in
+buffers of its own.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import carray
+
+from minfer_lib.jit import kernel
+from minfer_lib.matmul.chunks import even_split
+from minfer_lib.matmul.pool import barrier
+from minfer_lib.model.attention import attend
+from minfer_lib.model.kv_cache import store_f16
+from minfer_lib.model.norm_rope import rms_norm, rope_pairs, swiglu
+from minfer_lib.simd.address import call_quantizer, call_rows, floats_at, pointer
+
+# The steps of a layer, in order; after the last layer come OUTPUT_NORM and LOGITS.
+ATTN_NORM, QKV, ROPE, HEADS, HEADS_ROWS, ATTN_OUTPUT, FFN_NORM, GATE_UP, ACT_ROWS, FFN_DOWN = range(10)
+LAYER_STEPS = 10
+OUTPUT_NORM, LOGITS = range(2)
+
+# The matrices of a layer, in the order of `PASS.matrices`; the output matrix is the last of all.
+Q, K, V, HEADS_OUT, GATE, UP, DOWN = range(7)
+LAYER_MATRICES = 7
+
+
+def _record(*names: str) -> np.dtype:
+    return np.dtype([(name, np.int64) for name in names])
+
+
+# An activation format: address of its quantizer (0: plain float32), its block, and a buffer for rows of blocks.
+FORM = _record("quantize", "block_values", "block_bytes", "rows")
+
+MATRIX = _record("rows_function", "w", "row_bytes", "n_out", "n_in", "n_blocks", "form")
+
+LAYER = _record("attn_norm", "ffn_norm", "keys", "values")
+
+# One pass: what to do, the model's numbers, and the addresses of its tables and of the buffers between steps.
+PASS = np.dtype(
+    _record(
+        *("control", "first_step", "last_step", "bad", "n_tokens", "position", "wanted"),
+        *("n_layers", "width", "ffn_width", "n_heads", "n_kv_heads", "head_dim", "context"),
+        *("layers", "matrices", "forms", "n_forms", "output_norm"),
+        *("x", "h", "q", "k", "v", "heads", "out", "gate", "up", "act", "cos", "sin", "logits"),
+    ).descr
+    + [("eps", np.float64), ("scale", np.float64)]
+)
+
+
+@kernel
+def forward_job(argument, part, parts):
+    """Job: steps [first_step, last_step) of the PASS at `argument`."""
+    p = carray(pointer(argument), 1, PASS)[0]
+    for step in range(p.first_step, p.last_step):
+        layer, kind = step // LAYER_STEPS, step % LAYER_STEPS
+        if layer < p.n_layers:
+            _layer_step(p, layer, kind, part, parts)
+            own = kind == ATTN_NORM or kind == HEADS_ROWS or kind == FFN_NORM or kind == ACT_ROWS
+            alone = p.n_tokens == 1
+        else:
+            _last_step(p, kind, part, parts)
+            own, alone = kind == OUTPUT_NORM, p.wanted == 1
+        if step + 1 < p.last_step and not (own and alone):
+            barrier(p.control, parts)
+
+
+@kernel
+def _layer_step(p, layer, kind, part, parts):
+    at = carray(pointer(p.layers), p.n_layers, LAYER)[layer]
+    first_matrix = layer * LAYER_MATRICES
+    if kind == ATTN_NORM:
+        _norm(p, at.attn_norm, 0, p.n_tokens, first_matrix + Q, first_matrix + V, part, parts)
+    elif kind == QKV:
+        _rows(p, first_matrix + Q, p.h, p.n_tokens, p.q, part, parts)
+        _rows(p, first_matrix + K, p.h, p.n_tokens, p.k, part, parts)
+        _rows(p, first_matrix + V, p.h, p.n_tokens, p.v, part, parts)
+    elif kind == ROPE:
+        _rope_and_store(p, at, part, parts)
+    elif kind == HEADS:
+        _attend(p, at, part, parts)
+    elif kind == HEADS_ROWS:
+        _quantize(p, p.heads, p.n_tokens, first_matrix + HEADS_OUT, first_matrix + HEADS_OUT, part, parts)
+    elif kind == ATTN_OUTPUT:
+        _rows(p, first_matrix + HEADS_OUT, p.heads, p.n_tokens, p.out, part, parts)
+        _add_rows(p, part, parts)
+    elif kind == FFN_NORM:
+        _norm(p, at.ffn_norm, 0, p.n_tokens, first_matrix + GATE, first_matrix + UP, part, parts)
+    elif kind == GATE_UP:
+        _rows(p, first_matrix + GATE, p.h, p.n_tokens, p.gate, part, parts)
+        _rows(p, first_matrix + UP, p.h, p.n_tokens, p.up, part, parts)
+        first, last = even_split(part, parts, p.ffn_width)
+        gate, up = floats_at(p.gate, p.n_tokens, p.ffn_width), floats_at(p.up, p.n_tokens, p.ffn_width)
+        swiglu(gate, up, first, last, floats_at(p.act, p.n_tokens, p.ffn_width))
+    elif kind == ACT_ROWS:
+        _quantize(p, p.act, p.n_tokens, first_matrix + DOWN, first_matrix + DOWN, part, parts)
+    else:
+        _rows(p, first_matrix + DOWN, p.act, p.n_tokens, p.out, part, parts)
+        _add_rows(p, part, parts)
+
+
+@kernel
+def _last_step(p, kind, part, parts):
+    output = p.n_layers * LAYER_MATRICES
+    if kind == OUTPUT_NORM:
+        _norm(p, p.output_norm, p.n_tokens - p.wanted, p.wanted, output, output, part, parts)
+    else:
+        _rows(p, output, p.h, p.wanted, p.logits, part, parts)
+
+
+@kernel
+def _norm(p, weight, start, count, first_matrix, last_matrix, part, parts):
+    """h = norm of x's rows from `start` on, and its rows in the formats that matrices first … last take."""
+    first, last, offset = _own_rows(count, part, parts)
+    x, h = floats_at(p.x, p.n_tokens, p.width), floats_at(p.h, last + offset, p.width)
+    w = floats_at(weight, 1, p.width)[0]
+    rms_norm(x[start + first : start + last], w, p.eps, h[offset + first : offset + last])
+    _quantize(p, p.h, count, first_matrix, last_matrix, part, parts)
+
+
+@kernel
+def _own_rows(count, part, parts):
+    """Rows first, last of `count` that this part makes, and where its buffer begins: a single row is made by each."""
+    if count == 1:
+        return 0, 1, part
+    first, last = even_split(part, parts, count)
+    return first, last, 0
+
+
+@kernel
+def _quantize(p, source, count, first_matrix, last_matrix, part, parts):
+    """Rows of float32 at `source` -> the buffers of the activation formats that matrices first … last take."""
+    matrices = carray(pointer(p.matrices), p.n_layers * LAYER_MATRICES + 1, MATRIX)
+    forms = carray(pointer(p.forms), p.n_forms, FORM)
+    n = matrices[first_matrix].n_in
+    first, last, offset = _own_rows(count, part, parts)
+    from_own = offset if source == p.h else 0  # only h has a row a part; heads and act are everybody's
+    for form in range(p.n_forms):
+        f = forms[form]
+        wanted = False
+        for m in range(first_matrix, last_matrix + 1):
+            wanted |= matrices[m].form == form
+        if wanted and f.quantize != 0:
+            row_bytes = n // f.block_values * f.block_bytes
+            x = source + (from_own + first) * n * 4
+            out = f.rows + (offset + first) * row_bytes
+            if call_quantizer(f.quantize, x, last - first, n, out) == 0:
+                p.bad = 1
+
+
+@kernel
+def _rows(p, index, source, count, out, part, parts):
+    """out: f32[count, n_out], this part's columns = its rows of matrix `index` times `count` rows of activations."""
+    matrices = carray(pointer(p.matrices), p.n_layers * LAYER_MATRICES + 1, MATRIX)
+    m = matrices[index]
+    f = carray(pointer(p.forms), p.n_forms, FORM)[m.form]
+    own = part if count == 1 else 0
+    if f.quantize != 0:
+        a_row_bytes = m.n_in // f.block_values * f.block_bytes
+        a = f.rows + own * a_row_bytes
+    else:
+        a_row_bytes = 4 * m.n_in
+        a = source + (own * a_row_bytes if source == p.h else 0)
+    first, last = even_split(part, parts, m.n_out)
+    call_rows(m.rows_function, m.w, m.row_bytes, first, last, a, a_row_bytes, count, m.n_blocks, out, m.n_out)
+
+
+@kernel
+def _add_rows(p, part, parts):
+    """x += out, in the columns that this part has computed."""
+    x, out = floats_at(p.x, p.n_tokens, p.width), floats_at(p.out, p.n_tokens, p.width)
+    first, last = even_split(part, parts, p.width)
+    for t in range(p.n_tokens):
+        for i in range(first, last):
+            x[t, i] += out[t, i]
+
+
+@kernel
+def _cache(p, address):
+    """uint16[n_kv_heads, context, head_dim]"""
+    return carray(pointer(address), (p.n_kv_heads, p.context, p.head_dim), np.uint16)
+
+
+@kernel
+def _rope_and_store(p, at, part, parts):
+    """Rotate the heads of q and k; write k and v to the cache. A piece is one head of one token."""
+    keys, values = _cache(p, at.keys), _cache(p, at.values)
+    q = floats_at(p.q, p.n_tokens * p.n_heads, p.head_dim)
+    k = floats_at(p.k, p.n_tokens * p.n_kv_heads, p.head_dim)
+    v = floats_at(p.v, p.n_tokens * p.n_kv_heads, p.head_dim)
+    cos = floats_at(p.cos, p.n_tokens, p.head_dim // 2)
+    sin = floats_at(p.sin, p.n_tokens, p.head_dim // 2)
+    first, last = even_split(part, parts, p.n_tokens * p.n_heads)
+    for piece in range(first, last):
+        rope_pairs(q[piece], cos[piece // p.n_heads], sin[piece // p.n_heads])
+    first, last = even_split(part, parts, p.n_tokens * p.n_kv_heads)
+    for piece in range(first, last):
+        t, head = piece // p.n_kv_heads, piece % p.n_kv_heads
+        rope_pairs(k[piece], cos[t], sin[t])
+        store_f16(k[piece], keys[head, p.position + t])
+        store_f16(v[piece], values[head, p.position + t])
+
+
+@kernel
+def _attend(p, at, part, parts):
+    q = floats_at(p.q, p.n_tokens, p.n_heads * p.head_dim)
+    heads = floats_at(p.heads, p.n_tokens, p.n_heads * p.head_dim)
+    first, last = even_split(part, parts, p.n_tokens * p.n_heads)
+    attend(q, _cache(p, at.keys), _cache(p, at.values), p.position, p.scale, first, last, heads)

@@ -1,0 +1,16 @@
+"""Pictures of errors: their text says what they show."""
+
+from minfer_lib.lessons.figures.errors import formats_picture, lines_picture
+
+
+def test_lines_have_a_text():
+    picture = lines_picture([1, 2, 4], {"Q8_0": [40, 34, 28], "Q4_0": [15, 17, 3]}, "outlier", "SNR, dB", "xy")
+    assert "SNR, dB over outlier, 1 to 4" in picture.alt
+    assert "Q8_0 from 40 to 28" in picture.alt and "Q4_0 from 15 to 3, at most 17" in picture.alt
+    assert picture.svg.startswith("<svg ") and 'role="img"' in picture.svg and ">Q4_0<" in picture.svg
+
+
+def test_formats_have_a_text():
+    picture = formats_picture({"Q4_0": (4.5, 21.4), "Q4_1": (5.0, 22.2), "Q4_K": (4.5, 23.0)})
+    assert "Q4_0 4.5 bits 21.4 dB" in picture.alt and "Q4_K 4.5 bits 23.0 dB" in picture.alt
+    assert "scale and offset" in picture.svg and "K-quants" in picture.svg

@@ -99,6 +99,16 @@ def decode_tokens_per_second(model: Model, n_tokens: int = 16) -> float:
     return n_tokens / (time.perf_counter() - start)
 
 
+def prefill_tokens_per_second(model: Model, n_tokens: int = 256) -> float:
+    """A prompt of n_tokens tokens, read in an empty context."""
+    n_tokens = min(n_tokens, model.context)
+    ids = [token % model.weights.n_vocab for token in range(n_tokens)]
+    session = model.session()
+    start = time.perf_counter()
+    session.feed(ids)
+    return n_tokens / (time.perf_counter() - start)
+
+
 def decode_speed(
     model: Model, n_tokens: int = 16, rounds: int = ROUNDS, probe: CeilingProbe | None = None
 ) -> DecodeSpeed:

@@ -1,0 +1,130 @@
+"""Q2_K weights x Q8_K activations.
+
+Q2_K super-block, 84 bytes: 16 bytes with a scale (low) and a min (high) for each 16 codes, 64 bytes of codes, f16 d,
+f16 dmin. Code byte 32 h + l holds codes 128 h + l, 128 h + 32 + l, 128 h + 64 + l and 128 h + 96 + l, from bit 0 on.
+value = d * scale * code - dmin * min: a value term and a min term, as in Q4_K.
+"""
+
+import numpy as np
+
+from minfer_lib.dot.parts import AHEAD
+from minfer_lib.dot.parts_k import (
+    activations,
+    bsum,
+    eight_scales,
+    four_floats,
+    four_halfs,
+    four_sums,
+    halves,
+    prefetch_lines,
+    scales_of_16,
+    spread_16,
+    sum4,
+    twice,
+    weigh,
+)
+from minfer_lib.jit import inlined
+from minfer_lib.simd.ops import as_i8, as_i16, as_u8, as_u16, load, load_f16, madd, maddubs, sdot, splat, to_f32, widen
+from minfer_lib.simd.registers import f32x4, i8x16, i8x32, i16x16, i32x4, i32x8, u8x16, u8x32, u8x64
+
+
+@inlined
+def dot_q2_k_scalar(w, w_at, a, a_at, n_blocks):
+    """w, a: uint8 arrays with n_blocks super-blocks from byte w_at, a_at on -> float32, in dot_q4_k_scalar's order."""
+    total = np.float32(0)
+    for b in range(n_blocks):
+        wb = w_at + 84 * b
+        ab = a_at + 306 * b
+        values, mins = np.int32(0), np.int32(0)  # exact: at most 256 * 15 * 3 * 127
+        for g in range(16):
+            h, k, at = g // 8, g % 8 // 2, 16 * (g % 2)  # which half, which 32 of it, where in them
+            isum = np.int32(0)
+            for i in range(at, at + 16):
+                code = (w[wb + 16 + 32 * h + i] >> 2 * k) & 3
+                isum = np.int32(isum + np.int32(code) * np.int32(np.int8(a[ab + 2 + 128 * h + 32 * k + i])))
+            values = np.int32(values + np.int32(w[wb + g] & 15) * isum)
+            mins = np.int32(mins + np.int32(w[wb + g] >> 4) * bsum(a, ab, g))
+        d_a = load_f16(a, ab)
+        total -= load_f16(w, wb + 82) * d_a * np.float32(mins)
+        total += load_f16(w, wb + 80) * d_a * np.float32(values)
+    return total
+
+
+@inlined
+def _scales_mins(w, at):
+    """Two i16x16: 16 scales, 16 mins."""
+    packed = load(u8x16, w, at)
+    return as_i16(widen(packed & 15)), as_i16(widen(as_u8(as_u16(packed) >> 4) & 15))
+
+
+@inlined
+def dot_q2_k_avx2(w, w_at, a, a_at, n_blocks):
+    """As dot_q2_k_scalar, to the bit, 32 products at a time."""
+    total = np.float32(0)
+    for b in range(n_blocks):
+        wb = w_at + 84 * b
+        ab = a_at + 306 * b
+        prefetch_lines(w, wb + AHEAD, 84)
+        scales, mins = _scales_mins(w, wb)
+        values = splat(i32x8, 0)
+        for h in range(2):
+            eight = twice(eight_scales(scales, h))
+            packed = as_u16(load(u8x32, w, wb + 16 + 32 * h))
+            for k in range(4):
+                codes = as_u8(packed >> 2 * k) & 3
+                products = maddubs(codes, load(i8x32, a, ab + 2 + 128 * h + 32 * k))  # exact: at most 2 * 3 * 127
+                values = values + madd(scales_of_16(eight, k), products)
+        d_a = load_f16(a, ab)
+        total -= load_f16(w, wb + 82) * d_a * np.float32(sum4(halves(madd(mins, load(i16x16, a, ab + 274)))))
+        total += load_f16(w, wb + 80) * d_a * np.float32(sum4(halves(values)))
+    return total
+
+
+@inlined
+def dot4_q2_k_avx512vnni(w, w_at, row_bytes, a, a_at, n_blocks):
+    """Four rows, row_bytes apart from byte w_at on -> four float32, each with the bits of dot_q2_k_scalar."""
+    ahead = w_at + 3 * row_bytes + AHEAD  # through the rows end to end; the fourth begins three rows on
+    total = splat(f32x4, 0)
+    for b in range(n_blocks):
+        wb = w_at + 84 * b
+        ab = a_at + 306 * b
+        prefetch_lines(w, ahead + 336 * b, 336)
+        qa, sums = activations(a, ab), load(i16x16, a, ab + 274)
+        v0, m0 = _row(w, wb, qa, sums)
+        v1, m1 = _row(w, wb + row_bytes, qa, sums)
+        v2, m2 = _row(w, wb + 2 * row_bytes, qa, sums)
+        v3, m3 = _row(w, wb + 3 * row_bytes, qa, sums)
+        d_a = load_f16(a, ab)
+        total = total - four_halfs(w, wb + 82, row_bytes) * d_a * to_f32(four_sums(m0, m1, m2, m3))
+        total = total + four_halfs(w, wb + 80, row_bytes) * d_a * to_f32(halves(four_sums(v0, v1, v2, v3)))
+    return four_floats(total)
+
+
+@inlined
+def _row(w, wb, qa, sums):
+    """The super-block at byte wb -> (i32x16, i32x8), whose lanes add up to the value term's and the min term's sums."""
+    scales, mins = _scales_mins(w, wb)
+    packed = as_u16(load(u8x64, w, wb + 16))
+    codes = as_u8(packed) & 3, as_u8(packed >> 2) & 3, as_u8(packed >> 4) & 3, as_u8(packed >> 6) & 3
+    return weigh(codes, qa, spread_16(scales)), madd(mins, sums)
+
+
+@inlined
+def dot_q2_k_neon(w, w_at, a, a_at, n_blocks):
+    """As dot_q2_k_scalar, to the bit, 16 products at a time."""
+    total = np.float32(0)
+    for b in range(n_blocks):
+        wb = w_at + 84 * b
+        ab = a_at + 306 * b
+        prefetch_lines(w, wb + AHEAD, 84)
+        values, mins = splat(i32x4, 0), np.int32(0)
+        for g in range(16):
+            h, k, at = g // 8, g % 8 // 2, 16 * (g % 2)
+            codes = as_i8(load(u8x16, w, wb + 16 + 32 * h + at) >> 2 * k & 3)
+            isum = sdot(splat(i32x4, 0), codes, load(i8x16, a, ab + 2 + 16 * g))
+            values = values + isum * np.int32(w[wb + g] & 15)
+            mins = np.int32(mins + np.int32(w[wb + g] >> 4) * bsum(a, ab, g))
+        d_a = load_f16(a, ab)
+        total -= load_f16(w, wb + 82) * d_a * np.float32(mins)
+        total += load_f16(w, wb + 80) * d_a * np.float32(sum4(values))
+    return total

@@ -1,0 +1,124 @@
+"""Q4_0 weights x Q8_0 activations.
+
+Q4_0 block, 18 bytes: f16 d, 16 bytes of codes. Byte j holds code j low, code j + 16 high; value = d * (code - 8).
+Q8_0 block, 34 bytes: f16 d, 32 int8.
+"""
+
+import numpy as np
+
+from minfer_lib.dot.parts import AHEAD, four_sums, hsum4, hsum8, two_f16, two_nibbles
+from minfer_lib.jit import inlined
+from minfer_lib.simd.ops import (
+    as_i8,
+    as_u8,
+    as_u16,
+    concat,
+    dpbusd,
+    fmadd,
+    load,
+    load_f16,
+    madd,
+    maddubs,
+    prefetch,
+    sdot,
+    sign,
+    splat,
+    to_f32,
+)
+from minfer_lib.simd.registers import f32x4, f32x8, f32x16, i8x16, i8x32, i16x16, i32x4, i32x8, u8x16, u8x32
+
+
+@inlined
+def dot_q4_0_scalar(w, w_at, a, a_at, n_blocks):
+    """w, a: uint8 arrays with n_blocks blocks from byte w_at, a_at on -> float32. Seed 1 §3.2, dot_q4_0_q8_0_scalar."""
+    total = np.float32(0)
+    for b in range(n_blocks):
+        wb = w_at + 18 * b
+        ab = a_at + 34 * b
+        isum = np.int32(0)  # exact: at most 32 * 8 * 128
+        for j in range(16):
+            code = w[wb + 2 + j]
+            low = np.int32(code & 15) - np.int32(8)
+            high = np.int32(code >> 4) - np.int32(8)
+            isum = np.int32(isum + low * np.int32(np.int8(a[ab + 2 + j])))
+            isum = np.int32(isum + high * np.int32(np.int8(a[ab + 18 + j])))
+        total += np.float32(isum) * load_f16(w, wb) * load_f16(a, ab)
+    return total
+
+
+@inlined
+def dot_q4_0_avx2(w, w_at, a, a_at, n_blocks):
+    """As dot_q4_0_scalar, 32 products at a time. Seed 1 §3.2, dot_q4_0_q8_0_avx2.
+
+    Lane k sums the products 4k to 4k + 3 of each block, exactly, and adds them times d_w * d_a by one fused
+    multiply-add a block; at the end hsum8. maddubs takes unsigned weights: each activation gets its weight's sign.
+    """
+    acc = splat(f32x8, 0)
+    for b in range(n_blocks):
+        wb = w_at + 18 * b
+        ab = a_at + 34 * b
+        prefetch(w, wb + AHEAD)
+        d = load_f16(w, wb) * load_f16(a, ab)
+        packed = load(u8x16, w, wb + 2)
+        codes = concat(packed, as_u8(as_u16(packed) >> 4)) & 15
+        qw = as_i8(codes) - 8
+        qa = load(i8x32, a, ab + 2)
+        magnitudes = as_u8(sign(qw, qw))
+        signed = sign(qa, qw)
+        pairs = maddubs(magnitudes, signed)  # exact: at most 2 * 8 * 127
+        fours = madd(pairs, splat(i16x16, 1))
+        acc = fmadd(splat(f32x8, d), to_f32(fours), acc)
+    return hsum8(acc)
+
+
+@inlined
+def dot4_q4_0_avx512vnni(w, w_at, row_bytes, a, a_at, n_blocks):
+    """Four rows, row_bytes apart from byte w_at on -> four float32. Each has the bits of dot_q4_0_avx2.
+
+    A register holds two rows. Sum of (code - 8) * a = sum of code * a, minus 8 * sum of a, which all rows share.
+    """
+    ahead = w_at + 3 * row_bytes + AHEAD  # through the rows end to end; the fourth begins three rows on
+    x = splat(f32x16, 0)
+    y = splat(f32x16, 0)
+    for b in range(n_blocks):
+        wb = w_at + 18 * b
+        ab = a_at + 34 * b
+        prefetch(w, ahead + 72 * b)
+        prefetch(w, ahead + 72 * b + 64)
+        d_a = load_f16(a, ab)
+        qa = load(i8x32, a, ab + 2)
+        offsets = splat(i32x8, 0) - dpbusd(splat(i32x8, 0), splat(u8x32, 8), qa)
+        x = _two_rows(x, w, wb, row_bytes, d_a, qa, offsets)
+        y = _two_rows(y, w, wb + 2 * row_bytes, row_bytes, d_a, qa, offsets)
+    return four_sums(x, y)
+
+
+@inlined
+def _two_rows(acc, w, wb, row_bytes, d_a, qa, offsets):
+    """acc: f32x16 + a block of the row at byte wb in lanes 0 to 7, and of the next row in lanes 8 to 15."""
+    d = two_f16(w, wb, wb + row_bytes) * d_a
+    codes = two_nibbles(w, wb + 2, wb + row_bytes + 2)
+    fours = dpbusd(concat(offsets, offsets), codes, concat(qa, qa))
+    return fmadd(d, to_f32(fours), acc)
+
+
+@inlined
+def dot_q4_0_neon(w, w_at, a, a_at, n_blocks):
+    """As dot_q4_0_scalar, 16 products at a time. Seed 1 §3.2, sdot_vec.
+
+    Lane k sums the products 4k to 4k + 3 and 4k + 16 to 4k + 19 of each block, exactly, and adds them times d_w * d_a
+    by one fused multiply-add a block; at the end hsum4.
+    """
+    acc = splat(f32x4, 0)
+    for b in range(n_blocks):
+        wb = w_at + 18 * b
+        ab = a_at + 34 * b
+        prefetch(w, wb + AHEAD)
+        d = load_f16(w, wb) * load_f16(a, ab)
+        packed = load(u8x16, w, wb + 2)
+        low = as_i8(packed & 15) - 8
+        high = as_i8(packed >> 4) - 8
+        fours = sdot(splat(i32x4, 0), low, load(i8x16, a, ab + 2))
+        fours = sdot(fours, high, load(i8x16, a, ab + 18))
+        acc = fmadd(splat(f32x4, d), to_f32(fours), acc)
+    return hsum4(acc)

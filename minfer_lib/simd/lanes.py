@@ -1,0 +1,251 @@
+"""Moving lanes about and reading them anew: nothing here computes."""
+
+from __future__ import annotations
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core.typing.templates import signature
+
+from minfer_lib.simd.instruction import alike, call_llvm, instruction, one_register, wide
+from minfer_lib.simd.registers import Register, RegisterName, i8x32, i32x8, splat_value, u8x16, u8x32, u8x64
+
+
+def _mask(lanes):
+    return ir.Constant(ir.VectorType(ir.IntType(32), len(lanes)), list(lanes))
+
+
+def _splat_types(register, value):
+    if isinstance(register, RegisterName):
+        return signature(register.register, register, register.register.scalar)
+
+
+def _splat(context, builder, sig, register, value):
+    return splat_value(builder, sig.return_type, value)
+
+
+@instruction(_splat_types, _splat, x86="vpbroadcast{w}|vbroadcastss", arm="dup")
+def splat(register, value):
+    """`value` in every lane: `splat(f32x8, d)`."""
+    return np.full(register.lanes, value, register.dtype)
+
+
+def _concat_types(low, high):
+    if alike(low, high):
+        return signature(Register(low.element, 2 * low.lanes), low, high)
+
+
+def _concat(context, builder, sig, low, high):
+    return builder.shuffle_vector(low, high, _mask(range(sig.return_type.lanes)))
+
+
+@instruction(_concat_types, _concat, x86="vinserti128|vinsertf128", arm="")
+def concat(low, high):
+    """A register of twice the size: the lanes of `low`, then those of `high`."""
+    return np.concatenate([low, high])
+
+
+def _half(v):
+    return Register(v.element, v.lanes // 2) if v.lanes > 2 else None
+
+
+def _part(second):
+    def emit(context, builder, sig, v):
+        lanes = sig.return_type.lanes
+        return builder.shuffle_vector(v, v, _mask(range(second * lanes, (second + 1) * lanes)))
+
+    return emit
+
+
+@instruction(one_register(_half), _part(0))
+def low_half(v):
+    """The first half of the lanes: the same register, read as a smaller one."""
+    return v[: v.size // 2]
+
+
+@instruction(one_register(_half), _part(1), x86="vextracti128|vextractf128", arm="ext")
+def high_half(v):
+    """The second half of the lanes."""
+    return v[v.size // 2 :]
+
+
+def _even_lanes(context, builder, sig, v):
+    return builder.shuffle_vector(v, v, _mask([k & ~1 for k in range(sig.return_type.lanes)]))
+
+
+def _four_bytes(v):
+    return v if v.dtype.itemsize == 4 else None
+
+
+@instruction(one_register(_four_bytes), _even_lanes, x86="vpshufd|vmovsldup", arm="trn1")
+def even_lanes(v):
+    """Each lane of an even number twice: lanes 0, 0, 2, 2, 4, 4 …, of 32 bits each."""
+    return np.repeat(v[::2], 2)
+
+
+def _odd_lanes(context, builder, sig, v):
+    return builder.shuffle_vector(v, v, _mask([k | 1 for k in range(sig.return_type.lanes)]))
+
+
+@instruction(one_register(_four_bytes), _odd_lanes, x86="vpshufd|vmovshdup", arm="trn2")
+def odd_lanes(v):
+    """Each lane of an odd number twice: lanes 1, 1, 3, 3, 5, 5 …, of 32 bits each."""
+    return np.repeat(v[1::2], 2)
+
+
+_ZERO = ir.Constant(ir.IntType(32), 0)
+
+
+def _lane(context, builder, sig, v, k=_ZERO):
+    return builder.extract_element(v, k)
+
+
+@instruction(lambda v: signature(v.scalar, v) if isinstance(v, Register) else None, _lane, x86="vmovd|", arm="fmov|")
+def first(v):
+    """Lane 0, as a scalar. A float32 needs no instruction for that."""
+    return v[0]
+
+
+def _lane_types(v, k):
+    if isinstance(v, Register) and isinstance(k, types.Integer):
+        return signature(v.scalar, v, types.int64)
+
+
+@instruction(_lane_types, _lane, x86="vpextr{w}|vextractps", arm="umov|mov")
+def lane(v, k):
+    """Lane k, as a scalar; k is known when the kernel is compiled."""
+    return v[k]
+
+
+def _four_types(a, b, c, d):
+    found = {types.uint16: "u16", types.int32: "i32", types.float32: "f32"}.get(a)
+    return signature(Register(found, 4), a, b, c, d) if found and {a, b, c, d} == {a} else None
+
+
+def _four(context, builder, sig, *scalars):
+    v = ir.Constant(sig.return_type.llvm, ir.Undefined)
+    for k, scalar in enumerate(scalars):
+        v = builder.insert_element(v, scalar, ir.Constant(ir.IntType(32), k))
+    return v
+
+
+@instruction(_four_types, _four, x86="vpinsr{w}|vinsertps", arm="ins")
+def four(a, b, c, d):
+    """Four scalars of one type (uint16, int32 or float32) in the lanes of a register."""
+    return np.array([a, b, c, d])
+
+
+_SHUFFLES = {u8x32: "llvm.x86.avx2.pshuf.b", u8x64: "llvm.x86.avx512.pshuf.b.512"}
+
+
+def _shuffle_types(v, index):
+    return signature(v, v, index) if v in _SHUFFLES and index == v else None
+
+
+def _shuffle(context, builder, sig, v, index):
+    return call_llvm(builder, _SHUFFLES[sig.return_type], v.type, v, index)
+
+
+@instruction(_shuffle_types, _shuffle, x86="vpshufb", arm="")
+def shuffle(v, index):
+    """Byte k: byte index[k] of those 16 of v that k is among, as 4 bits count them; 0 where index[k] is 128 or more."""
+    sixteens = np.arange(v.size) & ~15
+    return np.where(index & 128, 0, v[sixteens | (index & 15)])
+
+
+_PACKED = (0, 4, 1, 5, 2, 6, 3, 7)  # where pack_i16 and then pack_i8 have put each four bytes
+
+
+def _in_order(context, builder, sig, v):
+    fours = builder.bitcast(v, i32x8.llvm)
+    return builder.bitcast(builder.shuffle_vector(fours, fours, _mask(_PACKED)), v.type)
+
+
+@instruction(i8x32(i8x32), _in_order, x86="vpermd", arm="")
+def in_order(v):
+    """Four registers packed to one by pack_i16 and pack_i8: their lanes put back in order, four bytes at a time."""
+    return v.view(np.int32)[list(_PACKED)].view(np.int8)
+
+
+# The same bits, read as other lanes: no instruction at all
+
+
+def _view(element):
+    def emit(context, builder, sig, v):
+        return builder.bitcast(v, sig.return_type.llvm)
+
+    return instruction(one_register(lambda v: v.of(element)), emit)
+
+
+@_view("u8")
+def as_u8(v):
+    """The same bits, read as uint8 lanes."""
+    return v.view(np.uint8)
+
+
+@_view("i8")
+def as_i8(v):
+    """The same bits, read as int8 lanes."""
+    return v.view(np.int8)
+
+
+@_view("u16")
+def as_u16(v):
+    """The same bits, read as uint16 lanes."""
+    return v.view(np.uint16)
+
+
+@_view("i16")
+def as_i16(v):
+    """The same bits, read as int16 lanes."""
+    return v.view(np.int16)
+
+
+@_view("i32")
+def as_i32(v):
+    """The same bits, read as int32 lanes."""
+    return v.view(np.int32)
+
+
+@_view("f32")
+def as_f32(v):
+    """The same bits, read as float32 lanes."""
+    return v.view(np.float32)
+
+
+_TWICE = {"u8": "u16", "i8": "i16", "u16": "u32", "i16": "i32"}
+
+
+def _widen(context, builder, sig, v):
+    extend = builder.sext if sig.return_type.is_signed else builder.zext
+    return extend(v, sig.return_type.llvm)
+
+
+@instruction(
+    one_register(lambda v: Register(_TWICE[v.element], v.lanes) if v.element in _TWICE else None),
+    _widen,
+    x86="vpmov{x}x",
+    arm="{s}xtl",
+)
+def widen(v):
+    """Each integer in a lane twice as wide: a register of twice the size."""
+    return wide(v)
+
+
+def _byte_mask_types(bits):
+    found = {types.uint16: u8x16, types.uint32: u8x32}.get(bits)
+    return signature(found, bits) if found else None
+
+
+def _byte_mask(context, builder, sig, bits):
+    flags = builder.bitcast(bits, ir.VectorType(ir.IntType(1), sig.return_type.lanes))
+    return builder.sext(flags, sig.return_type.llvm)
+
+
+@instruction(_byte_mask_types, _byte_mask, x86="vpcmpeqb", arm="cmtst")
+def byte_mask(bits):
+    """255 in lane i where bit i of the uint16 or uint32 is set, else 0.
+
+    The compiler picks the way: broadcast, vpshufb, vpand and vpcmpeqb with AVX2; a mask register with AVX-512.
+    """
+    return np.unpackbits(np.atleast_1d(bits).view(np.uint8), bitorder="little") * np.uint8(255)

@@ -1,0 +1,230 @@
+"""Every kernel of every set: compiled = stepped to the bit, and the integers of a block are the same in all of them."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import minfer_lib as mf
+from minfer_lib.dot.kernels import DOTS, FOUR_ROWS, kernel_for
+from minfer_lib.simd.step import step
+
+BLOCKS = ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0")
+FLOATS = ("F32", "F16", "BF16")
+KERNELS = [key for key in DOTS if key[0] in BLOCKS]
+HERE = mf.isas()
+GOLDEN_ROWS = ("normal", "outliers", "positive", "zeros", "ties", "spike", "tiny", "large", "constant")
+
+f32 = np.float32
+
+
+def activations(rng, k, most=127):
+    blocks = np.empty((k // 32, 34), np.uint8)
+    blocks[:, :2] = rng.uniform(-0.1, 0.1, (k // 32, 1)).astype(np.float16).view(np.uint8)
+    blocks[:, 2:] = rng.integers(-most, most + 1, (k // 32, 32), dtype=np.int8).view(np.uint8)
+    return blocks.reshape(-1)
+
+
+def weights(rng, name, k):
+    """Any bytes, with tame scales."""
+    row = mf.FORMATS[name]
+    blocks = rng.integers(0, 256, (k // 32, row.block_bytes), dtype=np.uint8)
+    for field in row.fields:
+        if field.name in ("d", "m"):
+            values = rng.uniform(-0.1, 0.1, (len(blocks), 1)).astype(np.float16)
+            blocks[:, field.offset : field.offset + 2] = values.view(np.uint8)
+    return blocks.reshape(-1)
+
+
+def stepped(name, isa, w, a):
+    """(the result, its trace); of a four-row kernel, the first row's, with other rows beside it."""
+    n_blocks = w.size // mf.FORMATS[name].block_bytes
+    if (name, isa) not in FOUR_ROWS:
+        trace = step(DOTS[name, isa], w, 0, a, 0, n_blocks)
+        return trace.result, trace
+    rows = np.concatenate([w, w[::-1], np.roll(w, 1), w])
+    with np.errstate(all="ignore"):
+        trace = step(DOTS[name, isa], rows, 0, w.size, a, 0, n_blocks)
+    assert np.array_equal(trace.result[0], trace.result[3], equal_nan=True)
+    return trace.result[0], trace
+
+
+def compiled(name, isa, w, a):
+    return f32(mf.dot(name, w, a, isa=isa))
+
+
+def integers(name, isa, trace, w_bytes):
+    """The integer sum of each block, [n_blocks]: the lanes that are turned into floats and scaled by d."""
+    n_blocks = w_bytes // mf.FORMATS[name].block_bytes
+    of_both = [s.inputs[0].value for s in trace.steps if s.name == "to_f32"]
+    if (name, isa) in FOUR_ROWS:
+        return [int(v[:8].sum()) for v in of_both if v.size == 16][::2]  # the first of two registers, row 0
+    return [int(v.sum()) for v in of_both[:: len(of_both) // n_blocks]]
+
+
+def right_integers(name, w, a):
+    """The same from the decoded codes, without the library's kernels."""
+    row = mf.FORMATS[name]
+    blocks = w.reshape(-1, row.block_bytes)
+    codes = a.reshape(-1, 34)[:, 2:].view(np.int8).astype(np.int64)
+    if name == "Q8_0":
+        q = blocks[:, 2:].view(np.int8).astype(np.int64)
+    else:
+        qs = blocks[:, -16:]
+        q = np.concatenate([qs & 15, qs >> 4], axis=1).astype(np.int64)
+        if name[1] == "5":
+            qh = np.ascontiguousarray(blocks[:, -20:-16])
+            q += 16 * np.unpackbits(qh, axis=1, bitorder="little").astype(np.int64)
+        q -= {"Q4_0": 8, "Q5_0": 16}.get(name, 0)
+    return (q * codes).sum(axis=1).tolist()
+
+
+def check(name, isa, w, a):
+    result, trace = stepped(name, isa, w, a)
+    if isa != "scalar":
+        assert integers(name, isa, trace, w.size) == right_integers(name, w, a)
+    if isa in HERE:
+        assert np.array_equal(compiled(name, isa, w, a), f32(result), equal_nan=True)
+    return result
+
+
+@pytest.mark.parametrize("row", [*GOLDEN_ROWS, "bytes"])
+@pytest.mark.parametrize(("name", "isa"), KERNELS)
+def test_golden_rows(golden, name, isa, row):
+    """ggml's rows: compiled = stepped, integers right, and the float sum within rounding of the exact one."""
+    w = golden[f"{row}/{name.lower()}/bytes"]
+    a = golden[f"{'normal' if row == 'bytes' else row}/act_simd/q8_0"]
+    result = check(name, isa, w, a)
+    terms = mf.dequantize(name, w).astype(np.float64) * mf.dequantize("Q8_0", a).astype(np.float64)
+    if name in ("Q4_1", "Q5_1"):  # the two sums of a block are added one by one, so each counts
+        m = w.reshape(-1, mf.FORMATS[name].block_bytes)[:, 2:4].copy().view(np.float16).astype(np.float64)
+        slack = (np.abs(m) * np.abs(mf.dequantize("Q8_0", a).reshape(-1, 32)).sum(axis=1, keepdims=True)).sum()
+    else:
+        slack = 0
+    assert abs(result - terms.sum()) <= 2e-6 * (np.abs(terms).sum() + slack)
+
+
+@pytest.mark.parametrize("row", [*GOLDEN_ROWS, "bytes"])
+@pytest.mark.parametrize("name", ["Q4_0", "Q5_0", "Q8_0"])
+def test_golden_numbers(golden, name, row):
+    """ggml's own products of the same rows."""
+    w = golden[f"{row}/{name.lower()}/bytes"]
+    a = golden[f"{'normal' if row == 'bytes' else row}/act/q8_0"]
+    size = np.abs(mf.dequantize(name, w).astype(np.float64) * mf.dequantize("Q8_0", a)).sum()
+    theirs = golden[f"{row}/{name.lower()}/dot_scalar_simd"]
+    assert not np.isnan(theirs).all()
+    for isa in HERE:
+        for number in theirs[~np.isnan(theirs)]:
+            assert abs(mf.dot(name, w, a, isa=isa) - number) <= 2e-6 * size
+
+
+@pytest.mark.parametrize("k", [32, 96, 160, 2048])
+@pytest.mark.parametrize(("name", "isa"), KERNELS)
+def test_any_weight_bytes(name, isa, k):
+    rng = np.random.default_rng(k)
+    for _ in range(5):
+        check(name, isa, weights(rng, name, k), activations(rng, k))
+
+
+@pytest.mark.parametrize("code", [0, 1, 7, 8, 15, 127, 128, 129, 255])
+@pytest.mark.parametrize(("name", "isa"), KERNELS)
+def test_extreme_codes(name, isa, code):
+    """Every code at its end, -128 among the weights too, under activations of -127 and 127."""
+    row = mf.FORMATS[name]
+    for most in (-127, 127):
+        w = np.full((2, row.block_bytes), code, np.uint8)
+        for field in row.fields:
+            if field.name in ("d", "m"):
+                w[:, field.offset : field.offset + 2] = np.frombuffer(np.float16(1).tobytes(), np.uint8)
+        a = np.full((2, 34), most, np.int8).view(np.uint8)
+        a[:, :2] = np.frombuffer(np.float16(1).tobytes(), np.uint8)
+        w, a = w.reshape(-1), a.reshape(-1)
+        result = check(name, isa, w, a)
+        assert result == (mf.dequantize(name, w).astype(np.float64) * mf.dequantize("Q8_0", a)).sum()
+
+
+@settings(max_examples=40)
+@given(data=st.data())
+def test_made_up_rows(data):
+    """Rows that hypothesis makes up, with scales that are NaN and infinite among them."""
+    name, isa = data.draw(st.sampled_from(KERNELS))
+    n = data.draw(st.integers(1, 3))
+    w = np.frombuffer(data.draw(st.binary(min_size=n * mf.FORMATS[name].block_bytes,
+                                          max_size=n * mf.FORMATS[name].block_bytes)), np.uint8)  # fmt: skip
+    a = np.frombuffer(data.draw(st.binary(min_size=34 * n, max_size=34 * n)), np.uint8).copy()
+    a[a == 128] = 129  # codes are never -128
+    check(name, isa, w, a)
+
+
+@pytest.mark.parametrize("scale", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize(("name", "isa"), KERNELS)
+def test_a_scale_that_is_no_number_shows(name, isa, scale):
+    rng = np.random.default_rng(3)
+    for field in mf.FORMATS[name].fields:
+        if field.name in ("d", "m"):
+            w, a = weights(rng, name, 96), activations(rng, 96)
+            at = mf.FORMATS[name].block_bytes + field.offset
+            w[at : at + 2] = np.frombuffer(np.float16(scale).tobytes(), np.uint8)
+            assert not np.isfinite(check(name, isa, w, a))
+
+
+@pytest.mark.skipif("avx512vnni" not in HERE, reason="this CPU has no AVX-512 VNNI")
+@pytest.mark.parametrize("name", BLOCKS)
+def test_avx512_has_the_bits_of_avx2(name):
+    rng = np.random.default_rng(4)
+    for k in (32, 96, 576, 1536):
+        w, a = weights(rng, name, k), activations(rng, k)
+        assert compiled(name, "avx512vnni", w, a) == compiled(name, "avx2", w, a)
+
+
+@pytest.mark.parametrize("name", [*BLOCKS, *FLOATS])
+def test_a_row_does_not_depend_on_its_neighbours(name):
+    """1 to 9 rows, any number of threads: the same bits as the row alone, odd rows at the end included."""
+    rng = np.random.default_rng(5)
+    k = 96
+    x = rng.standard_normal((3, k)).astype(f32)
+    for n_out in range(1, 10):
+        if name in BLOCKS:
+            w = np.stack([weights(rng, name, k) for _ in range(n_out)])
+            rows = [mf.quantize_activations("Q8_0", token) for token in x]
+        else:
+            w = rng.integers(0, 60, (n_out, mf.FORMATS[name].row_bytes(k)), dtype=np.uint8)
+            rows = list(x)
+        alone = np.array([[mf.dot(name, row, token) for row in w] for token in rows], f32)
+        for threads in (1, 2, 5):
+            assert np.array_equal(mf.matmul(name, w, x, threads), alone)
+
+
+@pytest.mark.parametrize("k", [1, 5, 31, 32, 33, 64, 160])
+@pytest.mark.parametrize("name", FLOATS)
+def test_float_weights(name, k):
+    """Compiled = stepped, and the order that the file states."""
+    rng = np.random.default_rng(k)
+    x, raw = rng.standard_normal(k).astype(f32), rng.integers(0, 64, mf.FORMATS[name].row_bytes(k), dtype=np.uint8)
+    a = x.view(np.uint8)
+    for isa in ("avx2", "scalar"):
+        result = step(DOTS[name, isa], raw, 0, a, 0, k).result
+        if isa in HERE:
+            assert compiled(name, isa, raw, x) == result
+    values, whole = mf.dequantize(name, raw).astype(np.float64), k - k % 32
+    lanes = np.zeros(32, f32)
+    for i in range(0, whole, 32):  # the products are exact in float64 here: f16, bf16 and small f32 have few bits
+        lanes = (values[i : i + 32] * x[i : i + 32] + lanes).astype(f32)
+    x0, x1, x2, x3 = lanes.reshape(4, 8)
+    eight = (x0 + x1) + (x2 + x3)
+    four = eight[:4] + eight[4:]
+    two = four[:2] + four[2:]
+    total = two[0] + two[1]
+    for i in range(whole, k):
+        total += f32(values[i]) * x[i]
+    assert step(DOTS[name, "avx2"], raw, 0, a, 0, k).result == pytest.approx(total, rel=1e-6)
+
+
+def test_the_best_kernel_is_chosen():
+    for name in BLOCKS:
+        assert kernel_for(name).isa == HERE[0]
+        assert {isa for n, isa in DOTS if n == name} == {"scalar", "avx2", "avx512vnni", "neon"}
+    with pytest.raises(mf.UnsupportedError, match="there is no avx512vnni kernel for F16"):
+        if "avx512vnni" not in HERE:
+            pytest.skip("this CPU has no AVX-512 VNNI")
+        kernel_for("F16", "avx512vnni")

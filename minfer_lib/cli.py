@@ -9,11 +9,13 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from statistics import median
 
 from tqdm.auto import tqdm
 
-from minfer_lib import bench, models, work
+from minfer_lib import bench, bench_kernels, models, peer, work
 from minfer_lib.engine import Model, Sampler, load_model
 from minfer_lib.errors import ArgumentError, MinferError
 from minfer_lib.formats.gguf import read_gguf
@@ -95,6 +97,8 @@ def _parser() -> argparse.ArgumentParser:
     bench = command(_bench, "tokens/s, and the roof that this machine's memory sets")
     _model_options(bench)
     bench.add_argument("--tokens", type=_positive, default=16, help="tokens a round (%(default)s)")
+    bench.add_argument("--kernels", action="store_true", help="the dot products alone, from cache and from memory")
+    bench.add_argument("--peer", nargs="*", metavar="MODEL", help="beside llama.cpp, on these models (the default one)")
     bench.add_argument("--json", type=Path, metavar="FILE", help="write the numbers to FILE too")
 
     fetch = command(_fetch, "download a model")
@@ -274,6 +278,10 @@ def _printable(text: str) -> str:
 
 
 def _bench(args: argparse.Namespace) -> None:
+    if args.kernels:
+        return _bench_kernels(args)
+    if args.peer is not None:
+        return _bench_peer(args)
     probe, rows = bench.CeilingProbe(), []
     for threads in (args.threads,) if args.threads else range(1, cpu_threads() + 1):
         args.threads = threads
@@ -290,6 +298,39 @@ def _bench(args: argparse.Namespace) -> None:
         )
     if args.json:
         args.json.write_text(json.dumps({"model": model.gguf.path.name, "decode": rows}, indent=1) + "\n")
+
+
+def _bench_kernels(args: argparse.Namespace) -> None:
+    rows = []
+    print(f"{'format':8} {'threads':>7} {'kernel':>11} {'cache GB/s':>11} {'memory':>8} {'ceiling':>8} {'share':>6}")
+    for threads in (args.threads,) if args.threads else range(1, cpu_threads() + 1):
+        for format_ in bench_kernels.FORMATS_BUILT:
+            for row in bench_kernels.kernel_speeds(format_, threads):
+                rows.append(asdict(row))
+                print(
+                    f"{row.format:8} {row.threads:7} {row.isa:>11} {row.cache:11.1f} {row.memory:8.1f} "
+                    f"{row.ceiling:8.1f} {row.memory / row.ceiling:6.0%}",
+                    flush=True,
+                )
+    if args.json:
+        args.json.write_text(json.dumps({"kernels": rows}, indent=1) + "\n")
+
+
+def _bench_peer(args: argparse.Namespace) -> None:
+    paths = [models.resolve(name) for name in args.peer] or [_model_path(args)]
+    rows = []
+    print(f"{'model':36} {'what':8} {'threads':>7} {'minfer':>9} {'llama.cpp':>10} {'ratio':>6}   tokens/s, medians")
+    for path in paths:
+        for threads in (args.threads,) if args.threads else range(1, cpu_threads() + 1):
+            for row in peer.compare(path, threads):
+                rows.append(row.as_dict())
+                print(
+                    f"{row.model:36} {row.what:8} {row.threads:7} {median(row.ours):9.1f} {median(row.theirs):10.1f} "
+                    f"{row.ratio:6.2f}",
+                    flush=True,
+                )
+    if args.json:
+        args.json.write_text(json.dumps({"peer": rows}, indent=1) + "\n")
 
 
 def _fetch(args: argparse.Namespace) -> None:

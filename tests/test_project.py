@@ -100,7 +100,9 @@ LAYERS = {
 }
 LAYERS["engine"] = {"formats", "simd", "quantize", "dot", "matmul", "gpu", "model", "text"}
 LAYERS["bench"] = LAYERS["warmup"] = LAYERS["perplexity"] = LAYERS["engine"] | {"engine"}
-LAYERS["cli"] = LAYERS["bench"] | {"bench", "warmup", "perplexity", "models", "work"}
+LAYERS["bench_kernels"] = LAYERS["bench"] | {"bench"}
+LAYERS["peer"] = LAYERS["bench"] | {"bench", "warmup"}
+LAYERS["cli"] = LAYERS["bench"] | {"bench", "bench_kernels", "peer", "warmup", "perplexity", "models", "work"}
 LAYERS["__main__"] = {"cli"}
 LAYERS["__init__"] = LAYERS["bench"]
 LAYERS["lessons"] = set(LAYERS) - {"__main__"}  # "__init__" too: lessons use the library as a learner does

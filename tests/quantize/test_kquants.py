@@ -54,12 +54,15 @@ def test_error_is_below_the_limit_of_ggmls_own_test(name, limit):
 
 
 @pytest.mark.parametrize(
-    ("name", "bound"), [("Q2_K", 0.36), ("Q3_K", 0.24), ("Q4_K", 0.08), ("Q5_K", 0.042), ("Q6_K", 0.035)]
+    ("name", "bound"), [("Q2_K", 0.5), ("Q3_K", 0.35), ("Q4_K", 0.15), ("Q5_K", 0.1), ("Q6_K", 0.07)]
 )
 @settings(max_examples=50)
 @given(x=arrays(np.float32, 256, elements=FLOATS))
 def test_error_bound(name, bound, x):
-    """No value is further off than this share of the super-block's range."""
+    """No value is further off than this share of the super-block's range: twice what random blocks show.
+
+    The search minimizes a weighted sum, so there is no bound to derive; a fault of layout is off by the whole range.
+    """
     values = mf.dequantize(name, mf.quantize(name, x))
     assert np.abs(values - x).max() <= bound * (x.max() - x.min() + np.abs(x).max()) / 2 + 1e-6
 

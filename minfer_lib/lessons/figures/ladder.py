@@ -13,7 +13,9 @@ def ladder_picture(times: Mapping[str, float], unit: str) -> Picture:
     first, rows = values[0], range(len(values))
     with style():
         axes = new_axes(7.6, 0.9 + 0.42 * len(values))
+        axes.figure.get_layout_engine().set(w_pad=0.2)  # a browser's letters may be wider than matplotlib's
         axes.set_xscale("log")
+        axes.xaxis.set_major_formatter("{x:g}")
         axes.set_xlim(min(values) / 2, max(values) * 8)
         axes.hlines(rows, min(values) / 2, values, color=GREY, linestyle=":", linewidth=1)
         axes.plot(values, rows, "o", color=BLUE, markersize=8)

@@ -7,10 +7,10 @@ import numpy as np
 from minfer_lib.formats.table import FORMATS
 from minfer_lib.lessons.figures.look import BLUE, GREY, INK, ORANGE, Drawing
 
-_LEFT, _COLUMN, _ROW, _RIGHT = 178, 38, 24, 64  # of names, a column, a row, the sums
+_LEFT, _COLUMN, _ROW, _RIGHT = 130, 38, 24, 76  # of names, a column, a row, the sums
 _WIDTH = _LEFT + 16 * _COLUMN + _RIGHT
-_BYTES, _BANDS, _BAND_STEP = 44, (124, 244), 120  # tops of the bytes and of the two halves
-_HEIGHT = _BANDS[1] + _BAND_STEP + 44
+_BYTES, _BANDS = 44, (124, 236)  # tops of the bytes and of the two halves
+_HEIGHT = _BANDS[1] + 3 * (_ROW + 3) + 60
 
 
 def pair_picture(w: np.ndarray, a: np.ndarray) -> Drawing:

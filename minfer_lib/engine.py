@@ -30,24 +30,34 @@ class Stop(Protocol):
     def is_set(self) -> bool: ...
 
 
-def load_model(path: str | Path, threads: int | None = None, context: int | None = None, device: str = "cpu") -> Model:
+def load_model(
+    path: str | Path,
+    threads: int | None = None,
+    context: int | None = None,
+    device: str = "cpu",
+    policy: str = "even",
+) -> Model:
     """The model in the GGUF file at `path`, mapped, not copied.
 
     threads: None for one a core. context: how many tokens a session holds; None: the file's own, at most 4096.
+    policy: how threads share the rows of a matrix: "even", a range each, or "ggml", chunks that they claim. Claiming
+    helps where the cores are not equally fast; the bits are the same.
     Raises ModelMissingError, GgufError, UnsupportedError (a format, architecture or device not built), ArgumentError.
     """
     if device != "cpu":
         raise UnsupportedError(f"device {device!r} is not built yet; there is 'cpu'.")
     threads = check_threads(threads)
     gguf = read_gguf(path)
-    return Model(gguf, threads, context)
+    return Model(gguf, threads, context, policy)
 
 
 class Model:
     """`.config`, `.weights`, `.tokenizer`, `.context`, `.threads`, and sessions that run on them."""
 
-    def __init__(self, gguf: Gguf, threads: int, context: int | None) -> None:
-        self.gguf, self.threads = gguf, threads
+    def __init__(self, gguf: Gguf, threads: int, context: int | None, policy: str = "even") -> None:
+        if policy not in ("even", "ggml"):
+            raise ArgumentError(f"policy is 'even' or 'ggml', not {policy!r}.")
+        self.gguf, self.threads, self.policy = gguf, threads, policy
         self.config = read_config(gguf.metadata)
         self.weights = read_weights(gguf, self.config)
         if context is None:
@@ -89,7 +99,8 @@ class Session:
     def __init__(self, model: Model) -> None:
         self.model = model
         self.ids: list[int] = []
-        self._forward = Forward(model.config, model.weights, KvCache(model.config, model.context), model.threads)
+        cache = KvCache(model.config, model.context)
+        self._forward = Forward(model.config, model.weights, cache, model.threads, model.policy)
 
     @property
     def position(self) -> int:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tiny_models import Spec, write_model
 
 import minfer_lib as mf
+from minfer_lib import models
 
 A, B, C = [5, 17, 200, 3], [99, 98, 97], [42, 7, 64, 128, 5]
 
@@ -501,3 +502,22 @@ def test_the_real_model_says_the_same_at_any_number_of_threads(smollm2):
     texts = [list(mf.load_model(smollm2, threads=n).generate(ids, max_tokens=12)) for n in (1, 2, 3)]
     assert texts[0] == texts[1] == texts[2]
     assert np.array_equal(mf.load_model(smollm2, threads=1).logits(ids), mf.load_model(smollm2, threads=2).logits(ids))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 7])
+def test_claimed_chunks_give_the_bits_of_even_ranges(threads):
+    """The rows of a matrix may be computed in any order by anyone: each is one worker's sum, in one order."""
+    path = models.resolve("austen")
+    ids = list(range(40, 60))
+    expected = mf.load_model(path, threads=1).session().trace(ids)
+    model = mf.load_model(path, threads=threads, policy="ggml")
+    for _ in range(3):  # who claims what differs from run to run
+        found = model.session().trace(ids)
+        assert found.keys() == expected.keys()
+        assert all(np.array_equal(found[name], expected[name]) for name in found)
+        assert np.array_equal(model.logits(ids), expected["logits"][0])
+
+
+def test_an_unknown_policy(tiny):
+    with pytest.raises(mf.ArgumentError, match="policy is 'even' or 'ggml'"):
+        mf.load_model(tiny(), policy="fair")

@@ -28,7 +28,7 @@ GENERATION, FUNCTION, ARGUMENT, DONE, ARRIVED, PHASE, STOP = (64 * i for i in ra
 _PARTS = 1 << 16  # generation = jobs so far * _PARTS + parts of the newest
 MOST_PARTS = _PARTS - 1
 
-_SPINS, _YIELDS = 2000, 4000  # before a waiting worker yields, and before it sleeps
+_SPINS, _YIELDS = 200, 4000  # before a waiting worker yields, and before it sleeps
 
 
 def cpu_threads() -> int:

@@ -104,6 +104,12 @@ def matmul(name: str, w: np.ndarray, x: np.ndarray, threads: int | None = None) 
     threads: any number >= 1; None: one a core. The bits do not depend on it.
     Raises ArgumentError (shapes, dtypes; NaN or infinity where x is quantized), UnsupportedError (no kernel).
     """
+    matrix, x = operands(name, w, x)
+    return multiply(matrix, activation_rows(matrix.activation, x), check_threads(threads))
+
+
+def operands(name: str, w: np.ndarray, x: np.ndarray) -> tuple[Matrix, np.ndarray]:
+    """What matmul multiplies: w as a Matrix, x as float32[n_tokens, n_in]. Raises what matmul raises about them."""
     row = weight_format(name)
     w, x = np.ascontiguousarray(w), float_array(x, "x", ndim=2)
     if w.dtype != np.uint8 or w.ndim != 2:
@@ -116,8 +122,7 @@ def matmul(name: str, w: np.ndarray, x: np.ndarray, threads: int | None = None) 
         )
     flat = w.reshape(-1)
     flat.flags.writeable = False  # as the engine's map is: one compiled kernel serves both
-    matrix = Matrix(kernel_for(name), flat, 0, w.shape[0], n_in)
-    return multiply(matrix, activation_rows(matrix.activation, x), check_threads(threads))
+    return Matrix(kernel_for(name), flat, 0, w.shape[0], n_in), x
 
 
 def check_threads(threads: int | None) -> int:

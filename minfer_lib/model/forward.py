@@ -41,7 +41,7 @@ def unwatched(name: str, array: np.ndarray) -> None:
 class Forward:
     """The model's arithmetic over one cache: call it with tokens and the position of the first."""
 
-    def __init__(self, config: Config, weights: Weights, cache: KvCache, threads: int) -> None:
+    def __init__(self, config: Config, weights: Weights, cache: KvCache, threads: int, policy: str = "even") -> None:
         self.config, self.weights, self.cache, self.threads = config, weights, cache, threads
         rows = max(PIECE, threads)  # a row a token; with one token a row a thread
         widths = {
@@ -52,6 +52,8 @@ class Forward:
         }  # fmt: skip
         self._buffers = {name: np.zeros((rows, width), np.float32) for name, width in widths.items()}
         self._layers, self._forms, self._matrices = self._tables(rows)
+        self._counters = np.zeros(len(self._matrices), np.int64)  # of the chunks that are claimed, one a matrix
+        self._claim = policy == "ggml"
         self._pass = self._record()
         self._job = job_address(program.forward_job)
 
@@ -67,6 +69,7 @@ class Forward:
         positions = np.arange(position, position + len(ids))
         cos, sin = rope_angles(positions, config.rope_dim, config.rope_base, self.weights.rope_factors)
         logits = np.empty((wanted, self.weights.n_vocab), np.float32)
+        self._counters[:] = self.threads  # each thread begins with the chunk of its own number
         record["bad"], record["n_tokens"], record["position"], record["wanted"] = 0, len(ids), position, wanted
         record["cos"], record["sin"], record["logits"] = cos.ctypes.data, sin.ctypes.data, logits.ctypes.data
         if watch is unwatched:
@@ -123,6 +126,7 @@ class Forward:
         config, record = self.config, np.zeros(1, program.PASS)
         for name in ("n_layers", "width", "ffn_width", "n_heads", "n_kv_heads", "head_dim"):
             record[name] = getattr(config, name)
+        record["claim"], record["counters"] = self._claim, self._counters.ctypes.data
         record["context"], record["n_forms"] = self.cache.keys.shape[2], len(self._forms)
         record["eps"], record["scale"] = config.norm_eps, config.attention_scale
         record["output_norm"] = self.weights.output_norm.ctypes.data

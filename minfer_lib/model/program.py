@@ -11,7 +11,7 @@ import numpy as np
 from numba import carray
 
 from minfer_lib.jit import kernel
-from minfer_lib.matmul.chunks import even_split
+from minfer_lib.matmul.chunks import chunk_bounds, even_split, ggml_chunks, next_chunk
 from minfer_lib.matmul.pool import barrier
 from minfer_lib.model.attention import attend
 from minfer_lib.model.kv_cache import store_f16
@@ -42,7 +42,7 @@ LAYER = _record("attn_norm", "ffn_norm", "keys", "values")
 # One pass: what to do, the model's numbers, and the addresses of its tables and of the buffers between steps.
 PASS = np.dtype(
     _record(
-        *("control", "first_step", "last_step", "bad", "n_tokens", "position", "wanted"),
+        *("control", "first_step", "last_step", "bad", "n_tokens", "position", "wanted", "claim", "counters"),
         *("n_layers", "width", "ffn_width", "n_heads", "n_kv_heads", "head_dim", "context"),
         *("layers", "matrices", "forms", "n_forms", "output_norm"),
         *("x", "h", "q", "k", "v", "heads", "out", "gate", "up", "act", "cos", "sin", "logits"),
@@ -75,9 +75,9 @@ def _layer_step(p, layer, kind, part, parts):
     if kind == ATTN_NORM:
         _norm(p, at.attn_norm, 0, p.n_tokens, first_matrix + Q, first_matrix + V, part, parts)
     elif kind == QKV:
-        _rows(p, first_matrix + Q, p.h, p.n_tokens, p.q, part, parts)
-        _rows(p, first_matrix + K, p.h, p.n_tokens, p.k, part, parts)
-        _rows(p, first_matrix + V, p.h, p.n_tokens, p.v, part, parts)
+        _rows(p, first_matrix + Q, p.h, p.n_tokens, p.q, False, part, parts)
+        _rows(p, first_matrix + K, p.h, p.n_tokens, p.k, False, part, parts)
+        _rows(p, first_matrix + V, p.h, p.n_tokens, p.v, False, part, parts)
     elif kind == ROPE:
         _rope_and_store(p, at, part, parts)
     elif kind == HEADS:
@@ -85,21 +85,15 @@ def _layer_step(p, layer, kind, part, parts):
     elif kind == HEADS_ROWS:
         _quantize(p, p.heads, p.n_tokens, first_matrix + HEADS_OUT, first_matrix + HEADS_OUT, part, parts)
     elif kind == ATTN_OUTPUT:
-        _rows(p, first_matrix + HEADS_OUT, p.heads, p.n_tokens, p.out, part, parts)
-        _add_rows(p, part, parts)
+        _rows(p, first_matrix + HEADS_OUT, p.heads, p.n_tokens, p.out, True, part, parts)
     elif kind == FFN_NORM:
         _norm(p, at.ffn_norm, 0, p.n_tokens, first_matrix + GATE, first_matrix + UP, part, parts)
     elif kind == GATE_UP:
-        _rows(p, first_matrix + GATE, p.h, p.n_tokens, p.gate, part, parts)
-        _rows(p, first_matrix + UP, p.h, p.n_tokens, p.up, part, parts)
-        first, last = even_split(part, parts, p.ffn_width)
-        gate, up = floats_at(p.gate, p.n_tokens, p.ffn_width), floats_at(p.up, p.n_tokens, p.ffn_width)
-        swiglu(gate, up, first, last, floats_at(p.act, p.n_tokens, p.ffn_width))
+        _gate_up(p, first_matrix, part, parts)
     elif kind == ACT_ROWS:
         _quantize(p, p.act, p.n_tokens, first_matrix + DOWN, first_matrix + DOWN, part, parts)
     else:
-        _rows(p, first_matrix + DOWN, p.act, p.n_tokens, p.out, part, parts)
-        _add_rows(p, part, parts)
+        _rows(p, first_matrix + DOWN, p.act, p.n_tokens, p.out, True, part, parts)
 
 
 @kernel
@@ -108,7 +102,7 @@ def _last_step(p, kind, part, parts):
     if kind == OUTPUT_NORM:
         _norm(p, p.output_norm, p.n_tokens - p.wanted, p.wanted, output, output, part, parts)
     else:
-        _rows(p, output, p.h, p.wanted, p.logits, part, parts)
+        _rows(p, output, p.h, p.wanted, p.logits, False, part, parts)
 
 
 @kernel
@@ -152,10 +146,50 @@ def _quantize(p, source, count, first_matrix, last_matrix, part, parts):
 
 
 @kernel
-def _rows(p, index, source, count, out, part, parts):
-    """out: f32[count, n_out], this part's columns = its rows of matrix `index` times `count` rows of activations."""
-    matrices = carray(pointer(p.matrices), p.n_layers * LAYER_MATRICES + 1, MATRIX)
-    m = matrices[index]
+def _rows(p, index, source, count, out, residual, part, parts):
+    """out: f32[count, n_out], this part's columns = its rows of matrix `index` times `count` rows of activations.
+
+    residual: they are added to x too.
+    """
+    rows = carray(pointer(p.matrices), p.n_layers * LAYER_MATRICES + 1, MATRIX)[index].n_out
+    chunks, chunk = _chunks(p, rows, parts), part
+    while chunk < chunks:
+        first, last, _, _ = chunk_bounds(p.claim == 0, chunk, chunks, 1, rows, 1)
+        _chunk(p, index, source, count, out, first, last, part)
+        if residual:
+            _add(p, first, last)
+        chunk = _next(p, index, chunks, parts)
+
+
+@kernel
+def _gate_up(p, first_matrix, part, parts):
+    """act = silu(gate) * up, each chunk as soon as its rows of both matrices are there."""
+    n, width = p.n_tokens, p.ffn_width
+    chunks, chunk = _chunks(p, width, parts), part
+    while chunk < chunks:
+        first, last, _, _ = chunk_bounds(p.claim == 0, chunk, chunks, 1, width, 1)
+        _chunk(p, first_matrix + GATE, p.h, n, p.gate, first, last, part)
+        _chunk(p, first_matrix + UP, p.h, n, p.up, first, last, part)
+        swiglu(floats_at(p.gate, n, width), floats_at(p.up, n, width), first, last, floats_at(p.act, n, width))
+        chunk = _next(p, first_matrix + GATE, chunks, parts)
+
+
+@kernel
+def _chunks(p, rows, parts):
+    """Into how many chunks the rows of a matrix are cut: one a part, or as ggml does for a vector."""
+    return ggml_chunks(rows, 1, parts)[0] if p.claim else parts
+
+
+@kernel
+def _next(p, index, chunks, parts):
+    """The next chunk of matrix `index` for this part; `chunks` where there is none. Each matrix has a counter."""
+    return next_chunk(p.counters + 8 * index, chunks, parts) if p.claim else chunks
+
+
+@kernel
+def _chunk(p, index, source, count, out, first, last, part):
+    """Rows [first, last) of matrix `index` times `count` rows of activations, in the format that it takes."""
+    m = carray(pointer(p.matrices), p.n_layers * LAYER_MATRICES + 1, MATRIX)[index]
     f = carray(pointer(p.forms), p.n_forms, FORM)[m.form]
     own = part if count == 1 else 0
     if f.quantize != 0:
@@ -164,15 +198,13 @@ def _rows(p, index, source, count, out, part, parts):
     else:
         a_row_bytes = 4 * m.n_in
         a = source + (own * a_row_bytes if source == p.h else 0)
-    first, last = even_split(part, parts, m.n_out)
     call_rows(m.rows_function, m.w, m.row_bytes, first, last, a, a_row_bytes, count, m.n_blocks, out, m.n_out)
 
 
 @kernel
-def _add_rows(p, part, parts):
-    """x += out, in the columns that this part has computed."""
+def _add(p, first, last):
+    """x += out in columns [first, last)"""
     x, out = floats_at(p.x, p.n_tokens, p.width), floats_at(p.out, p.n_tokens, p.width)
-    first, last = even_split(part, parts, p.width)
     for t in range(p.n_tokens):
         for i in range(first, last):
             x[t, i] += out[t, i]

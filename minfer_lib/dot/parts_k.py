@@ -8,6 +8,7 @@ bits, those of the scalar kernel.
 
 import numpy as np
 
+from minfer_lib.dot.parts import AHEAD
 from minfer_lib.jit import inlined
 from minfer_lib.simd.ops import (
     add_pairs,
@@ -145,14 +146,23 @@ def both(register, raw, at, other):
 
 
 @inlined
+def four_rows_ahead(w_at, row_bytes, done):
+    """Where to prefetch when `done` bytes of four rows are computed: through the rows end to end, as memory lies.
+
+    The fourth begins three rows on.
+    """
+    return w_at + 3 * row_bytes + AHEAD + done
+
+
+@inlined
 def activations(a, ab):
     """Four i8x64: the activations of the Q8_K block at byte ab."""
-    first, second = ab + 2, ab + 130
+    at, other = ab + 2, ab + 130
     return (
-        both(i8x32, a, first, second),
-        both(i8x32, a, first + 32, second + 32),
-        both(i8x32, a, first + 64, second + 64),
-        both(i8x32, a, first + 96, second + 96),
+        both(i8x32, a, at, other),
+        both(i8x32, a, at + 32, other + 32),
+        both(i8x32, a, at + 64, other + 64),
+        both(i8x32, a, at + 96, other + 96),
     )
 
 

@@ -14,6 +14,7 @@ from minfer_lib.dot.parts_k import (
     eight_scales,
     four_floats,
     four_halfs,
+    four_rows_ahead,
     four_sums,
     halves,
     prefetch_lines,
@@ -24,7 +25,21 @@ from minfer_lib.dot.parts_k import (
     weigh,
 )
 from minfer_lib.jit import inlined
-from minfer_lib.simd.ops import as_i8, as_i16, as_u8, as_u16, load, load_f16, madd, maddubs, sdot, splat, to_f32, widen
+from minfer_lib.simd.ops import (
+    as_i8,
+    as_i16,
+    as_u8,
+    as_u16,
+    lane,
+    load,
+    load_f16,
+    madd,
+    maddubs,
+    sdot,
+    splat,
+    to_f32,
+    widen,
+)
 from minfer_lib.simd.registers import f32x4, i8x16, i8x32, i16x16, i32x4, i32x8, u8x16, u8x32, u8x64
 
 
@@ -83,17 +98,16 @@ def dot_q2_k_avx2(w, w_at, a, a_at, n_blocks):
 @inlined
 def dot4_q2_k_avx512vnni(w, w_at, row_bytes, a, a_at, n_blocks):
     """Four rows, row_bytes apart from byte w_at on -> four float32, each with the bits of dot_q2_k_scalar."""
-    ahead = w_at + 3 * row_bytes + AHEAD  # through the rows end to end; the fourth begins three rows on
     total = splat(f32x4, 0)
     for b in range(n_blocks):
         wb = w_at + 84 * b
         ab = a_at + 306 * b
-        prefetch_lines(w, ahead + 336 * b, 336)
+        ahead = four_rows_ahead(w_at, row_bytes, 336 * b)
         qa, sums = activations(a, ab), load(i16x16, a, ab + 274)
-        v0, m0 = _row(w, wb, qa, sums)
-        v1, m1 = _row(w, wb + row_bytes, qa, sums)
-        v2, m2 = _row(w, wb + 2 * row_bytes, qa, sums)
-        v3, m3 = _row(w, wb + 3 * row_bytes, qa, sums)
+        v0, m0 = _row(w, wb, ahead, qa, sums)
+        v1, m1 = _row(w, wb + row_bytes, ahead + 84, qa, sums)
+        v2, m2 = _row(w, wb + 2 * row_bytes, ahead + 168, qa, sums)
+        v3, m3 = _row(w, wb + 3 * row_bytes, ahead + 252, qa, sums)
         d_a = load_f16(a, ab)
         total = total - four_halfs(w, wb + 82, row_bytes) * d_a * to_f32(four_sums(m0, m1, m2, m3))
         total = total + four_halfs(w, wb + 80, row_bytes) * d_a * to_f32(halves(four_sums(v0, v1, v2, v3)))
@@ -101,8 +115,9 @@ def dot4_q2_k_avx512vnni(w, w_at, row_bytes, a, a_at, n_blocks):
 
 
 @inlined
-def _row(w, wb, qa, sums):
+def _row(w, wb, ahead, qa, sums):
     """The super-block at byte wb -> (i32x16, i32x8), whose lanes add up to the value term's and the min term's sums."""
+    prefetch_lines(w, ahead, 84)
     scales, mins = _scales_mins(w, wb)
     packed = as_u16(load(u8x64, w, wb + 16))
     codes = as_u8(packed) & 3, as_u8(packed >> 2) & 3, as_u8(packed >> 4) & 3, as_u8(packed >> 6) & 3
@@ -117,13 +132,16 @@ def dot_q2_k_neon(w, w_at, a, a_at, n_blocks):
         wb = w_at + 84 * b
         ab = a_at + 306 * b
         prefetch_lines(w, wb + AHEAD, 84)
+        packed = load(u8x16, w, wb)
         values, mins = splat(i32x4, 0), np.int32(0)
-        for g in range(16):
-            h, k, at = g // 8, g % 8 // 2, 16 * (g % 2)
-            codes = as_i8(load(u8x16, w, wb + 16 + 32 * h + at) >> 2 * k & 3)
-            isum = sdot(splat(i32x4, 0), codes, load(i8x16, a, ab + 2 + 16 * g))
-            values = values + isum * np.int32(w[wb + g] & 15)
-            mins = np.int32(mins + np.int32(w[wb + g] >> 4) * bsum(a, ab, g))
+        for h in range(2):
+            for k in range(4):
+                for at in range(0, 32, 16):
+                    g = 8 * h + 2 * k + at // 16
+                    codes = as_i8(load(u8x16, w, wb + 16 + 32 * h + at) >> 2 * k & 3)
+                    isum = sdot(splat(i32x4, 0), codes, load(i8x16, a, ab + 2 + 16 * g))
+                    values = values + isum * np.int32(lane(packed & 15, g))
+                    mins = np.int32(mins + np.int32(lane(packed >> 4, g)) * bsum(a, ab, g))
         d_a = load_f16(a, ab)
         total -= load_f16(w, wb + 82) * d_a * np.float32(mins)
         total += load_f16(w, wb + 80) * d_a * np.float32(sum4(values))

@@ -15,6 +15,7 @@ from minfer_lib.dot.parts_k import (
     eight_scales,
     four_floats,
     four_halfs,
+    four_rows_ahead,
     four_sums,
     halves,
     minus,
@@ -108,23 +109,25 @@ def dot_q3_k_avx2(w, w_at, a, a_at, n_blocks):
 @inlined
 def dot4_q3_k_avx512vnni(w, w_at, row_bytes, a, a_at, n_blocks):
     """Four rows, row_bytes apart from byte w_at on -> four float32, each with the bits of dot_q3_k_scalar."""
-    ahead = w_at + 3 * row_bytes + AHEAD  # through the rows end to end; the fourth begins three rows on
     total = splat(f32x4, 0)
     for b in range(n_blocks):
         wb = w_at + 110 * b
         ab = a_at + 306 * b
-        prefetch_lines(w, ahead + 440 * b, 440)
+        ahead = four_rows_ahead(w_at, row_bytes, 440 * b)
         qa, sums = activations(a, ab), load(i16x16, a, ab + 274)
-        v0, v1 = _row(w, wb, qa, sums), _row(w, wb + row_bytes, qa, sums)
-        v2, v3 = _row(w, wb + 2 * row_bytes, qa, sums), _row(w, wb + 3 * row_bytes, qa, sums)
+        v0 = _row(w, wb, ahead, qa, sums)
+        v1 = _row(w, wb + row_bytes, ahead + 110, qa, sums)
+        v2 = _row(w, wb + 2 * row_bytes, ahead + 220, qa, sums)
+        v3 = _row(w, wb + 3 * row_bytes, ahead + 330, qa, sums)
         d = four_halfs(w, wb + 108, row_bytes) * load_f16(a, ab)
         total = total + d * to_f32(halves(four_sums(v0, v1, v2, v3)))
     return four_floats(total)
 
 
 @inlined
-def _row(w, wb, qa, sums):
+def _row(w, wb, ahead, qa, sums):
     """The super-block at byte wb -> i32x16 whose lanes add up to the sum of scale * (code - 4) * activation."""
+    prefetch_lines(w, ahead, 110)
     scales = widen(_scales(w, wb + 96))
     high = as_u16(twice(load(u8x32, w, wb))) >> shifts(0, 4)  # code register k: bit k
     low = as_u16(load(u8x64, w, wb + 32))  # and bits 2 k and 2 k + 1
@@ -147,11 +150,13 @@ def dot_q3_k_neon(w, w_at, a, a_at, n_blocks):
         prefetch_lines(w, wb + AHEAD, 110)
         scales = _scales(w, wb + 96)
         values = splat(i32x4, 0)
-        for g in range(16):
-            h, k, at = g // 8, g % 8 // 2, 16 * (g % 2)
-            low = load(u8x16, w, wb + 32 + 32 * h + at) >> 2 * k & 3
-            codes = as_i8(low | load(u8x16, w, wb + at) >> 4 * h + k << 2 & 4) - 4
-            isum = sdot(splat(i32x4, 0), codes, load(i8x16, a, ab + 2 + 16 * g))
-            values = values + isum * np.int32(lane(scales, g))
+        for h in range(2):
+            for k in range(4):
+                for at in range(0, 32, 16):
+                    g = 8 * h + 2 * k + at // 16
+                    low = load(u8x16, w, wb + 32 + 32 * h + at) >> 2 * k & 3
+                    codes = as_i8(low | load(u8x16, w, wb + at) >> 4 * h + k << 2 & 4) - 4
+                    isum = sdot(splat(i32x4, 0), codes, load(i8x16, a, ab + 2 + 16 * g))
+                    values = values + isum * np.int32(lane(scales, g))
         total += load_f16(w, wb + 108) * load_f16(a, ab) * np.float32(sum4(values))
     return total

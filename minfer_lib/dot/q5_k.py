@@ -14,6 +14,7 @@ from minfer_lib.dot.parts_k import (
     bsum,
     four_floats,
     four_halfs,
+    four_rows_ahead,
     four_sums,
     halves,
     mins_of_16,
@@ -84,17 +85,16 @@ def dot_q5_k_avx2(w, w_at, a, a_at, n_blocks):
 @inlined
 def dot4_q5_k_avx512vnni(w, w_at, row_bytes, a, a_at, n_blocks):
     """Four rows, row_bytes apart from byte w_at on -> four float32, each with the bits of dot_q5_k_scalar."""
-    ahead = w_at + 3 * row_bytes + AHEAD  # through the rows end to end; the fourth begins three rows on
     total = splat(f32x4, 0)
     for b in range(n_blocks):
         wb = w_at + 176 * b
         ab = a_at + 306 * b
-        prefetch_lines(w, ahead + 704 * b, 704)
+        ahead = four_rows_ahead(w_at, row_bytes, 704 * b)
         qa, sums = activations(a, ab), load(i16x16, a, ab + 274)
-        v0, m0 = _row(w, wb, qa, sums)
-        v1, m1 = _row(w, wb + row_bytes, qa, sums)
-        v2, m2 = _row(w, wb + 2 * row_bytes, qa, sums)
-        v3, m3 = _row(w, wb + 3 * row_bytes, qa, sums)
+        v0, m0 = _row(w, wb, ahead, qa, sums)
+        v1, m1 = _row(w, wb + row_bytes, ahead + 176, qa, sums)
+        v2, m2 = _row(w, wb + 2 * row_bytes, ahead + 352, qa, sums)
+        v3, m3 = _row(w, wb + 3 * row_bytes, ahead + 528, qa, sums)
         d_a = load_f16(a, ab)
         total = total - four_halfs(w, wb + 2, row_bytes) * d_a * to_f32(four_sums(m0, m1, m2, m3))
         total = total + four_halfs(w, wb, row_bytes) * d_a * to_f32(halves(four_sums(v0, v1, v2, v3)))
@@ -102,8 +102,9 @@ def dot4_q5_k_avx512vnni(w, w_at, row_bytes, a, a_at, n_blocks):
 
 
 @inlined
-def _row(w, wb, qa, sums):
+def _row(w, wb, ahead, qa, sums):
     """The super-block at byte wb -> (i32x16, i32x8), whose lanes add up to the value term's and the min term's sums."""
+    prefetch_lines(w, ahead, 176)
     packed = scales_mins(w, wb + 4)
     fifths = as_u16(twice(load(u8x32, w, wb + 16))) >> shifts(0, 4)  # code register k: bit k
     one, other = both(u8x32, w, wb + 48, wb + 112), both(u8x32, w, wb + 80, wb + 144)

@@ -17,6 +17,7 @@ from minfer_lib.dot.parts_k import (
     eight_scales,
     four_floats,
     four_halfs,
+    four_rows_ahead,
     four_sums,
     halves,
     minus,
@@ -28,7 +29,7 @@ from minfer_lib.dot.parts_k import (
     weigh,
 )
 from minfer_lib.jit import inlined
-from minfer_lib.simd.ops import as_i8, as_u8, as_u16, load, load_f16, madd, maddubs, sdot, splat, to_f32, widen
+from minfer_lib.simd.ops import as_i8, as_u8, as_u16, lane, load, load_f16, madd, maddubs, sdot, splat, to_f32, widen
 from minfer_lib.simd.registers import f32x4, i8x16, i8x32, i16x16, i32x4, i32x8, u8x16, u8x32, u8x64
 
 
@@ -81,23 +82,25 @@ def dot_q6_k_avx2(w, w_at, a, a_at, n_blocks):
 @inlined
 def dot4_q6_k_avx512vnni(w, w_at, row_bytes, a, a_at, n_blocks):
     """Four rows, row_bytes apart from byte w_at on -> four float32, each with the bits of dot_q6_k_scalar."""
-    ahead = w_at + 3 * row_bytes + AHEAD  # through the rows end to end; the fourth begins three rows on
     total = splat(f32x4, 0)
     for b in range(n_blocks):
         wb = w_at + 210 * b
         ab = a_at + 306 * b
-        prefetch_lines(w, ahead + 840 * b, 840)
+        ahead = four_rows_ahead(w_at, row_bytes, 840 * b)
         qa, sums = activations(a, ab), load(i16x16, a, ab + 274)
-        v0, v1 = _row(w, wb, qa, sums), _row(w, wb + row_bytes, qa, sums)
-        v2, v3 = _row(w, wb + 2 * row_bytes, qa, sums), _row(w, wb + 3 * row_bytes, qa, sums)
+        v0 = _row(w, wb, ahead, qa, sums)
+        v1 = _row(w, wb + row_bytes, ahead + 210, qa, sums)
+        v2 = _row(w, wb + 2 * row_bytes, ahead + 420, qa, sums)
+        v3 = _row(w, wb + 3 * row_bytes, ahead + 630, qa, sums)
         d = four_halfs(w, wb + 208, row_bytes) * load_f16(a, ab)
         total = total + d * to_f32(halves(four_sums(v0, v1, v2, v3)))
     return four_floats(total)
 
 
 @inlined
-def _row(w, wb, qa, sums):
+def _row(w, wb, ahead, qa, sums):
     """The super-block at byte wb -> i32x16 whose lanes add up to the sum of scale * (code - 32) * activation."""
+    prefetch_lines(w, ahead, 210)
     scales = widen(load(i8x16, w, wb + 192))
     one, other = both(u8x32, w, wb, wb + 64), both(u8x32, w, wb + 32, wb + 96)
     high = as_u16(load(u8x64, w, wb + 128))  # code register k: bits 2 k and 2 k + 1
@@ -118,12 +121,15 @@ def dot_q6_k_neon(w, w_at, a, a_at, n_blocks):
         wb = w_at + 210 * b
         ab = a_at + 306 * b
         prefetch_lines(w, wb + AHEAD, 210)
+        scales = load(i8x16, w, wb + 192)
         values = splat(i32x4, 0)
-        for g in range(16):
-            h, k, at = g // 8, g % 8 // 2, 16 * (g % 2)
-            low = load(u8x16, w, wb + 64 * h + 32 * (k & 1) + at) >> 4 * (k >> 1) & 15
-            codes = as_i8(low | load(u8x16, w, wb + 128 + 32 * h + at) >> 2 * k << 4 & 0x30) - 32
-            isum = sdot(splat(i32x4, 0), codes, load(i8x16, a, ab + 2 + 16 * g))
-            values = values + isum * np.int32(np.int8(w[wb + 192 + g]))
+        for h in range(2):
+            for k in range(4):
+                for at in range(0, 32, 16):
+                    g = 8 * h + 2 * k + at // 16
+                    low = load(u8x16, w, wb + 64 * h + 32 * (k & 1) + at) >> 4 * (k >> 1) & 15
+                    codes = as_i8(low | load(u8x16, w, wb + 128 + 32 * h + at) >> 2 * k << 4 & 0x30) - 32
+                    isum = sdot(splat(i32x4, 0), codes, load(i8x16, a, ab + 2 + 16 * g))
+                    values = values + isum * np.int32(lane(scales, g))
         total += load_f16(w, wb + 208) * load_f16(a, ab) * np.float32(sum4(values))
     return total

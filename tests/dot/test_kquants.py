@@ -8,6 +8,7 @@ from numba import njit
 
 import minfer_lib as mf
 from minfer_lib.dot.kernels import DOTS, FOUR_ROWS, Kernel, dot_row
+from minfer_lib.simd.asm import DOT, DOT4, disassembly
 from minfer_lib.simd.step import step
 
 NAMES = ("Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K")
@@ -127,6 +128,23 @@ def stepped(name, isa, w, a):
 
 def test_every_format_has_every_kernel_set():
     assert {key for key in DOTS if key[0] in NAMES} == {(name, isa) for name in NAMES for isa in SETS}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_instructions_that_the_source_claims(name):
+    avx2, vnni, neon = (
+        {(line.mnemonic, "zmm" in line.instruction or "%k1" in line.instruction) for line in lines}
+        for lines in (
+            disassembly(DOTS[name, "avx2"], DOT, "avx2"),
+            disassembly(DOTS[name, "avx512vnni"], DOT4, "avx512vnni"),
+            disassembly(DOTS[name, "neon"], DOT, "neon"),
+        )
+    )
+    assert {(m, False) for m in ("vpmaddubsw", "vpmaddwd", "vpshufb", "vcvtph2ps", "prefetcht0")} <= avx2
+    assert not any(wide for _, wide in avx2), "AVX2 alone"
+    assert {("vpmaddubsw", True), ("vpmaddwd", True), ("prefetcht0", False)} <= vnni
+    assert {("sdot", False), ("mla", False), ("prfm", False)} <= neon
+    assert not any(m.startswith(("vfm", "fmla", "fmadd")) for m, _ in avx2 | vnni | neon), "each product is rounded"
 
 
 @pytest.mark.parametrize("k", [256, 512, 768, 1280, 8448, 16640, 18944])

@@ -11,21 +11,26 @@ from minfer_lib.simd import registers
 from minfer_lib.simd.instruction import INSTRUCTIONS
 from minfer_lib.simd.ops import (
     add_pair,
+    add_pairs,
     andnot,
     as_f32,
     as_i8,
+    as_i16,
     as_i32,
     as_u8,
     as_u16,
     byte_mask,
     concat,
     dpbusd,
+    dpwssd,
     even_lanes,
     f16_to_f32,
     first,
     fmadd,
+    four,
     high_half,
     in_order,
+    lane,
     load,
     load_f32,
     load_u16,
@@ -38,6 +43,7 @@ from minfer_lib.simd.ops import (
     pack_i8,
     pack_i16,
     round_to_i32,
+    shuffle,
     sign,
     splat,
     store,
@@ -110,9 +116,10 @@ ANYWHERE = (
     [two(op, r, r) for op in OPERATORS for r in ALL_INTEGERS]
     + [one(op, r) for op in BY_NUMBER for r in ALL_INTEGERS]
     + [two(op, r, r) for op in (concat, andnot) for r in (u8x16, u8x32, i32x8)]
-    + [one(op, r) for op in (low_half, high_half, as_u8, as_i8, as_u16, as_i32) for r in (u8x32, i32x8, f32x16)]
+    + [one(op, r) for op in (low_half, high_half, as_u8, as_i8, as_u16, as_i16, as_i32) for r in (u8x32, i32x8, f32x16)]
     + [one(op, i32x8) for op in (even_lanes, odd_lanes, to_f32)]
     + [one(to_f32, i32x16), one(widen, u8x16), one(widen, i8x16), one(widen, u16x8), one(widen, i16x8)]
+    + [two(add_pairs, r, r) for r in (i32x4, i32x8, i32x16)]
     + [two(maximum, r, r) for r in (i8x32, i16x16, i32x8, i32x4)]
     + [one(in_order, i8x32)]
 )
@@ -120,10 +127,19 @@ AVX2 = [
     two(sign, i8x32, i8x32),
     two(maddubs, u8x32, i8x32),
     two(madd, i16x16, i16x16),
+    two(shuffle, u8x32, u8x32),
     two(pack_i16, i32x8, i32x8),
     two(pack_i8, i16x16, i16x16),
 ]
-VNNI = [three(dpbusd, i32x8, u8x32, i8x32), three(dpbusd, i32x16, u8x64, i8x64)]
+VNNI = [
+    three(dpbusd, i32x8, u8x32, i8x32),
+    three(dpbusd, i32x16, u8x64, i8x64),
+    three(dpwssd, i32x8, i16x16, i16x16),
+    three(dpwssd, i32x16, i16x32, i16x32),
+    two(maddubs, u8x64, i8x64),
+    two(madd, i16x32, i16x32),
+    two(shuffle, u8x64, u8x64),
+]
 CASES = [(k, "scalar") for k in ANYWHERE] + [(k, "avx2") for k in AVX2] + [(k, "avx512vnni") for k in VNNI]
 
 
@@ -204,6 +220,7 @@ def scalars(raw, out):
     store(out, 32, byte_mask(load_u32(raw, 3)))
     store(out, 64, byte_mask(load_u16(raw, 3)))
     store(out, 80, f16_to_f32(load(u16x8, raw, 16)))
+    store(out, 112, four(load_u16(raw, 3), load_u16(raw, 5), lane(load(u16x8, raw, 0), 7), load_u16(raw, 8)))
 
 
 def test_scalars_and_registers_together():
@@ -215,6 +232,7 @@ def test_scalars_and_registers_together():
         assert np.array_equal(compiled, emulated)
         assert np.array_equal(emulated[32:64], np.unpackbits(raw[3:7], bitorder="little") * 255)
         assert np.array_equal(emulated[80:112].view(np.float32), raw[16:32].view(np.float16).astype(np.float32))
+        assert np.array_equal(emulated[112:120], raw[[3, 4, 5, 6, 14, 15, 8, 9]])
 
 
 def test_a_wrong_operand_is_a_type_error_both_ways():

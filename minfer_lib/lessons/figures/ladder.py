@@ -15,13 +15,14 @@ def ladder_picture(times: Mapping[str, float], unit: str) -> Picture:
         axes = new_axes(7.6, 0.9 + 0.42 * len(values))
         axes.figure.get_layout_engine().set(w_pad=0.2)  # a browser's letters may be wider than matplotlib's
         axes.set_xscale("log")
-        axes.xaxis.set_major_formatter("{x:g}")
+        axes.xaxis.set_major_formatter("{x:,g}")
         axes.set_xlim(min(values) / 2, max(values) * 8)
         axes.hlines(rows, min(values) / 2, values, color=GREY, linestyle=":", linewidth=1)
         axes.plot(values, rows, "o", color=BLUE, markersize=8)
         for row, value in zip(rows, values, strict=True):
             factor = "" if row == 0 else f" ({_factor(first / value)})"
-            axes.annotate(f"{value:.3g}{factor}", (value, row), (9, 0), textcoords="offset points", va="center")
+            shown = f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+            axes.annotate(f"{shown}{factor}", (value, row), (9, 0), textcoords="offset points", va="center")
         axes.set_yticks(rows, names)
         axes.set_ylim(len(values) - 0.5, -0.5)
         axes.grid(axis="x", alpha=0.25)

@@ -2,29 +2,44 @@
 
 from minfer_lib.lessons.course import course_model
 from minfer_lib.lessons.figures.block_bytes import Block
+from minfer_lib.lessons.figures.chunk_trace import trace_picture
 from minfer_lib.lessons.figures.course_map import course_map
 from minfer_lib.lessons.figures.errors import formats_picture, lines_picture
 from minfer_lib.lessons.figures.ladder import ladder_picture
+from minfer_lib.lessons.figures.level_ladders import ladders_picture
+from minfer_lib.lessons.figures.listing import Listing, loop_of
 from minfer_lib.lessons.figures.next_token import next_token_picture
 from minfer_lib.lessons.figures.orders import orders_picture
 from minfer_lib.lessons.figures.output_layout import layout_picture
 from minfer_lib.lessons.figures.paired_blocks import pair_picture
+from minfer_lib.lessons.figures.preset_cost import presets_picture
 from minfer_lib.lessons.figures.preset_map import preset_map
 from minfer_lib.lessons.figures.quantized_block import block_picture
 from minfer_lib.lessons.figures.roof import roof_picture
+from minfer_lib.lessons.figures.speeds import speeds_picture
+from minfer_lib.lessons.figures.tiles import tile_picture
+from minfer_lib.lessons.figures.two_by_two import two_by_two_picture
+from minfer_lib.lessons.gate import try_pool
 from minfer_lib.lessons.machine import machine
 from minfer_lib.lessons.outline import bits_per_weight, outline
 from minfer_lib.lessons.passport import Passport
 from minfer_lib.lessons.quantized import quantized, snr
+from minfer_lib.lessons.super_block import SuperBlock
 from minfer_lib.lessons.table import Table
+from minfer_lib.lessons.widgets.any_machine import AnyMachine
 from minfer_lib.lessons.widgets.block_explorer import BlockExplorer
+from minfer_lib.lessons.widgets.chunk_tracer import ChunkTracer, shortest
 from minfer_lib.lessons.widgets.generation import GenerationPanel
 from minfer_lib.lessons.widgets.playground import QuantizerPlayground
 from minfer_lib.lessons.widgets.predict import Predict
+from minfer_lib.lessons.widgets.register_stepper import RegisterStepper
+from minfer_lib.lessons.widgets.search_player import SearchPlayer
 
 __all__ = [
-    "Block", "BlockExplorer", "GenerationPanel", "Passport", "Predict", "QuantizerPlayground", "Table",
-    "bits_per_weight", "block_picture", "course_map", "course_model", "formats_picture", "ladder_picture",
-    "layout_picture", "lines_picture", "machine", "next_token_picture", "orders_picture", "outline", "pair_picture",
-    "preset_map", "quantized", "roof_picture", "snr",
+    "AnyMachine", "Block", "BlockExplorer", "ChunkTracer", "GenerationPanel", "Listing", "Passport", "Predict",
+    "QuantizerPlayground", "RegisterStepper", "SearchPlayer", "SuperBlock", "Table", "bits_per_weight",
+    "block_picture", "course_map", "course_model", "formats_picture", "ladder_picture", "ladders_picture",
+    "layout_picture", "lines_picture", "loop_of", "machine", "next_token_picture", "orders_picture", "outline",
+    "pair_picture", "preset_map", "presets_picture", "quantized", "roof_picture", "shortest", "snr", "speeds_picture",
+    "tile_picture", "trace_picture", "try_pool", "two_by_two_picture",
 ]  # fmt: skip

@@ -64,9 +64,18 @@ class Server:
         }
         environment = os.environ | {name: str(folder / path) for name, path in own.items()}
         environment |= {"MINFER_MODELS": str(models.models_dir()), "PIP_NO_INDEX": "1", "HF_HUB_OFFLINE": "1"}
-        command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1",
-                   f"--port={self.port}", "--ServerApp.port_retries=0", f"--IdentityProvider.token={TOKEN}",
-                   f"--ServerApp.root_dir={self.work}"]
+        command = [
+            sys.executable,
+            "-m",
+            "jupyterlab",
+            "--no-browser",
+            "--allow-root",
+            "--ip=127.0.0.1",
+            f"--port={self.port}",
+            "--ServerApp.port_retries=0",
+            f"--IdentityProvider.token={TOKEN}",
+            f"--ServerApp.root_dir={self.work}",
+        ]
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(command, env=environment, cwd=folder, stdout=log, stderr=log)
 

@@ -50,19 +50,19 @@ def role_css(role: Role) -> str:
     return f"background:{ground};{role.lines};border-color:{role.colour}"
 
 
-_INK = "#010203"  # stands for it while matplotlib draws
+PLOT_INK = "#010203"  # stands for INK while matplotlib draws
 _STYLE = {
     "svg.fonttype": "none",  # text stays text
     "svg.hashsalt": "minfer",  # the same picture is the same bytes
     "font.family": "sans-serif",
     "font.size": 11,
-    "text.color": _INK,
-    "axes.edgecolor": _INK,
-    "axes.labelcolor": _INK,
+    "text.color": PLOT_INK,
+    "axes.edgecolor": PLOT_INK,
+    "axes.labelcolor": PLOT_INK,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "xtick.color": _INK,
-    "ytick.color": _INK,
+    "xtick.color": PLOT_INK,
+    "ytick.color": PLOT_INK,
 }
 
 
@@ -98,4 +98,4 @@ class Picture(Drawing):
         with style():
             figure.savefig(out, format="svg", transparent=True, metadata={"Date": None})
         svg = out.getvalue()
-        super().__init__(svg[svg.index("<svg") :].replace(_INK, INK), alt)
+        super().__init__(svg[svg.index("<svg") :].replace(PLOT_INK, INK), alt)

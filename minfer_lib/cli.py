@@ -319,16 +319,14 @@ def _bench_kernels(args: argparse.Namespace) -> None:
 def _bench_peer(args: argparse.Namespace) -> None:
     paths = [models.resolve(name) for name in args.peer] or [_model_path(args)]
     rows = []
-    print(f"{'model':36} {'what':8} {'threads':>7} {'minfer':>9} {'llama.cpp':>10} {'ratio':>6}   tokens/s, medians")
+    print("tokens/s: the median of the rounds, and how far they spread")
+    print(f"{'model':36} {'what':13} {'threads':>7} {'minfer':>18} {'llama.cpp':>18} {'ratio':>6}")
     for path in paths:
         for threads in (args.threads,) if args.threads else range(1, cpu_threads() + 1):
             for row in peer.compare(path, threads):
                 rows.append(row.as_dict())
-                print(
-                    f"{row.model:36} {row.what:8} {row.threads:7} {median(row.ours):9.1f} {median(row.theirs):10.1f} "
-                    f"{row.ratio:6.2f}",
-                    flush=True,
-                )
+                ours, theirs = (f"{median(r):.0f} ({min(r):.0f}-{max(r):.0f})" for r in (row.ours, row.theirs))
+                print(f"{row.model:36} {row.what:13} {threads:7} {ours:>18} {theirs:>18} {row.ratio:6.2f}", flush=True)
     if args.json:
         args.json.write_text(json.dumps({"peer": rows}, indent=1) + "\n")
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
@@ -23,7 +23,7 @@ class Comparison:
     """tokens/s of both, round by round."""
 
     model: str
-    what: str  # "decode" or "prefill"
+    what: str  # "decode" or "prompt of 32"
     threads: int
     ours: list[float]
     theirs: list[float]
@@ -67,26 +67,23 @@ class LlamaCpp:
         return n_tokens / (time.perf_counter() - start)
 
 
-def compare(path: Path, threads: int, n_decode: int = 48, n_prefill: int = 256, rounds: int = 7) -> list[Comparison]:
-    """Decode from an empty context and prefill, both engines in turn. Raises UnsupportedError without the extra."""
+def compare(
+    path: Path, threads: int, n_decode: int = 48, prompts: Sequence[int] = (32, 256), rounds: int = 7
+) -> list[Comparison]:
+    """Decode from an empty context, then prompts of so many tokens: what one waits for the first token.
+
+    Both engines in turn, round by round. Raises UnsupportedError without the extra.
+    """
     theirs = LlamaCpp(path, threads, context=512)
     ours = load_model(path, threads=threads, context=512)
     warmup(ours)
+
+    def rounds_of(what: str, our: Callable, their: Callable, n: int) -> Comparison:
+        our(ours, n), their(n)  # the file's pages come from the disk once
+        pairs = [(our(ours, n), their(n)) for _ in range(rounds)]
+        return Comparison(path.name, what, threads, [a for a, _ in pairs], [b for _, b in pairs])
+
     return [
-        _rounds(
-            path, "decode", threads, rounds,
-            lambda: decode_tokens_per_second(ours, n_decode), lambda: theirs.decode_tokens_per_second(n_decode),
-        ),
-        _rounds(
-            path, "prefill", threads, rounds,
-            lambda: prefill_tokens_per_second(ours, n_prefill), lambda: theirs.prefill_tokens_per_second(n_prefill),
-        ),
-    ]  # fmt: skip
-
-
-def _rounds(
-    path: Path, what: str, threads: int, rounds: int, ours: Callable[[], float], theirs: Callable[[], float]
-) -> Comparison:
-    ours(), theirs()  # the file's pages come from the disk once
-    pairs = [(ours(), theirs()) for _ in range(rounds)]
-    return Comparison(path.name, what, threads, [a for a, _ in pairs], [b for _, b in pairs])
+        rounds_of("decode", decode_tokens_per_second, theirs.decode_tokens_per_second, n_decode),
+        *(rounds_of(f"prompt of {n}", prefill_tokens_per_second, theirs.prefill_tokens_per_second, n) for n in prompts),
+    ]

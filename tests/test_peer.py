@@ -41,9 +41,9 @@ def test_without_the_extra_the_error_says_how_to_get_it(tiny, monkeypatch):
 
 
 def test_both_are_given_the_same_work(tiny, llama_cpp):
-    decode, prefill = peer.compare(tiny(context=512), threads=2, n_decode=5, n_prefill=9, rounds=3)
-    assert (decode.what, prefill.what) == ("decode", "prefill")
-    assert FakeLlama.fed == [1] * 6 * 4 + [9] * 4  # a round more than asked for: the first is not counted
+    decode, *prompts = peer.compare(tiny(context=512), threads=2, n_decode=5, prompts=(9, 4), rounds=3)
+    assert decode.what == "decode" and [row.what for row in prompts] == ["prompt of 9", "prompt of 4"]
+    assert FakeLlama.fed == [1] * 6 * 4 + [9] * 4 + [4] * 4  # a round more than asked for: the first is not counted
     assert len(decode.ours) == len(decode.theirs) == 3 and decode.threads == 2
 
 
@@ -56,7 +56,7 @@ def test_the_command_prints_and_writes_it(tiny, llama_cpp, tmp_path, monkeypatch
     monkeypatch.setattr(cli, "cpu_threads", lambda: 2)
     file = tmp_path / "peer.json"
     assert cli.main(["bench", "--peer", str(tiny(context=512)), "--json", str(file)]) == 0
-    rows = json.loads(file.read_text())["peer"]
-    assert [(row["what"], row["threads"]) for row in rows] == [(w, n) for n in (1, 2) for w in ("decode", "prefill")]
+    rows, whats = json.loads(file.read_text())["peer"], ("decode", "prompt of 32", "prompt of 256")
+    assert [(row["what"], row["threads"]) for row in rows] == [(w, n) for n in (1, 2) for w in whats]
     assert all(row["ratio"] > 0 for row in rows)
-    assert capsys.readouterr().out.count("\n") == 5
+    assert capsys.readouterr().out.count("\n") == 2 + 6

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
+import sys
 
 import llvmlite.binding as llvm
 from llvmlite import ir
@@ -79,6 +80,18 @@ def yield_core(typingctx):
         return context.get_dummy_value()
 
     return types.void(), codegen
+
+
+@intrinsic
+def current_core(typingctx):
+    """The number of the core that this thread runs on, int32; -1 where the system does not tell."""
+
+    def codegen(context, builder, signature, args):
+        if not sys.platform.startswith("linux"):
+            return ir.Constant(_I32, -1)
+        return _call_external(builder, "sched_getcpu", _I32, [])
+
+    return types.int32(), codegen
 
 
 if os.name == "nt":  # elsewhere the C library is loaded, and LLVM finds the function in it

@@ -13,6 +13,7 @@ A waiting worker spins, then yields its core, then goes back to Python and sleep
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import threading
 
@@ -20,7 +21,7 @@ import numpy as np
 from numba import types
 
 from minfer_lib.jit import kernel
-from minfer_lib.matmul.atomics import atomic_load, atomic_store, fetch_add, pause, yield_core
+from minfer_lib.matmul.atomics import atomic_load, atomic_store, current_core, fetch_add, pause, yield_core
 from minfer_lib.simd.address import call_job, native_address
 
 # The words of the control block, by their byte offset; each has a cache line of its own.
@@ -111,6 +112,7 @@ class Pool:
         self._gate = threading.Lock()  # one job at a time: two submitters would overwrite each other's words
         self._wake = threading.Condition()
         self._asleep = 0
+        self._kept_off = (-1, 0)  # the submitter's core that so many workers keep off
         self._stopped = False
         self._threads: list[threading.Thread] = []
 
@@ -120,6 +122,7 @@ class Pool:
             while len(self._threads) < parts - 1:
                 self._add_worker()
             if parts > 1:
+                self._keep_off(_core())
                 _publish(self.control, function, argument, parts)
                 if self._asleep:
                     with self._wake:
@@ -131,6 +134,20 @@ class Pool:
         thread = threading.Thread(target=self._work, args=(index, seen), name=f"minfer-{index}", daemon=True)
         self._threads.append(thread)
         thread.start()
+
+    def _keep_off(self, core: int) -> None:
+        """Leave this core, the submitter's, to the submitter: some schedulers pack threads that yield onto one core.
+
+        Asked before each job, done when the submitter has moved or there are new workers.
+        """
+        workers = (core, len(self._threads))
+        if core < 0 or workers == self._kept_off or not hasattr(os, "sched_setaffinity"):
+            return
+        self._kept_off = workers
+        others = os.sched_getaffinity(os.getpid()) - {core}
+        for thread in self._threads if others else ():
+            with contextlib.suppress(OSError):  # not allowed here: then the scheduler has its way
+                os.sched_setaffinity(thread.native_id, others)
 
     def _generation(self) -> int:
         return int(_load(self.control + GENERATION))
@@ -151,6 +168,11 @@ class Pool:
             self._wake.notify_all()
         for thread in self._threads:
             thread.join()
+
+
+@kernel
+def _core():
+    return current_core()
 
 
 @kernel

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import operator
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
@@ -99,8 +101,19 @@ class Session:
     def __init__(self, model: Model) -> None:
         self.model = model
         self.ids: list[int] = []
+        self._busy = threading.Lock()
         cache = KvCache(model.config, model.context)
         self._forward = Forward(model.config, model.weights, cache, model.threads, model.policy)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One thread at a time: two would write into the same buffers. ArgumentError for the second."""
+        if not self._busy.acquire(blocking=False):
+            raise ArgumentError("this session is at work on another thread; give each thread a session of its own.")
+        try:
+            yield
+        finally:
+            self._busy.release()
 
     @property
     def position(self) -> int:
@@ -112,10 +125,11 @@ class Session:
 
         Raises ArgumentError (no ids, or one out of range), ContextFullError; then nothing has been appended.
         """
-        ids = self._check(ids)
-        for piece in _pieces(ids):
-            logits = self._forward(piece, self.position, watch)
-            self.ids += piece
+        with self._alone():
+            ids = self._check(ids)
+            for piece in _pieces(ids):
+                logits = self._forward(piece, self.position, watch)
+                self.ids += piece
         return logits[0]
 
     def trace(self, ids: Sequence[int]) -> dict[str, np.ndarray]:
@@ -130,27 +144,31 @@ class Session:
 
         Each is judged by the logits after the token before it, so first >= 1. Raises as feed does.
         """
-        ids = self._check(ids)
-        if not 1 <= first <= len(ids):
-            raise ArgumentError(f"first is a whole number from 1 to the number of ids, {len(ids)}; not {first!r}.")
-        found, done = [], 0
-        for piece in _pieces(ids):
-            wanted = min(len(piece), max(0, done + len(piece) - (first - 1)))  # the last tokens of the piece
-            logits = self._forward(piece, self.position, wanted=wanted).astype(np.float64)
-            self.ids += piece
-            done += len(piece)
-            following = ids[done - wanted + 1 : done + 1]  # one less at the very end: nothing follows the last token
-            rows = logits[: len(following)]
-            highest = rows.max(axis=1)
-            total = np.log(np.exp(rows - highest[:, None]).sum(axis=1)) + highest
-            found.append(rows[np.arange(len(following)), following] - total)
+        with self._alone():
+            ids = self._check(ids)
+            if not 1 <= first <= len(ids):
+                raise ArgumentError(f"first is a whole number from 1 to the number of ids, {len(ids)}; not {first!r}.")
+            found, done = [], 0
+            for piece in _pieces(ids):
+                wanted = min(len(piece), max(0, done + len(piece) - (first - 1)))  # the last tokens of the piece
+                logits = self._forward(piece, self.position, wanted=wanted).astype(np.float64)
+                self.ids += piece
+                done += len(piece)
+                following = ids[
+                    done - wanted + 1 : done + 1
+                ]  # one less at the end: nothing follows the last
+                rows = logits[: len(following)]
+                highest = rows.max(axis=1)
+                total = np.log(np.exp(rows - highest[:, None]).sum(axis=1)) + highest
+                found.append(rows[np.arange(len(following)), following] - total)
         return np.concatenate(found)
 
     def rewind(self, position: int) -> None:
         """Forget every token from `position` on."""
-        if not 0 <= position <= self.position:
-            raise ArgumentError(f"cannot rewind to {position}: the session holds {self.position} tokens.")
-        del self.ids[position:]
+        with self._alone():
+            if not 0 <= position <= self.position:
+                raise ArgumentError(f"cannot rewind to {position}: the session holds {self.position} tokens.")
+            del self.ids[position:]
 
     def reset(self) -> None:
         """Forget everything."""
@@ -175,17 +193,16 @@ class Session:
             raise ArgumentError(f"overflow is 'error' or 'slide', not {overflow!r}.")
         if not isinstance(max_tokens, int) or max_tokens < 0:
             raise ArgumentError(f"max_tokens is a whole number >= 0, not {max_tokens!r}.")
-        ids = self._known(ids)
-        if overflow == "slide" and self.position + len(ids) > self.model.context:
-            ids = self._slide(ids)
-        ids = self._check(ids)
+        ids = self._known(ids) if overflow == "slide" else self._check(ids)
         return self._generate(ids, max_tokens, sampler or Greedy(), overflow, stop)
 
     def _generate(
         self, ids: list[int], max_tokens: int, sampler: Sampler, overflow: str, stop: Stop | None
     ) -> Iterator[int]:
         ends = self._end_ids()
-        for n in range(max_tokens):
+        for _ in range(max_tokens):
+            if overflow == "slide" and self.position + len(ids) > self.model.context:
+                ids = self._slide(ids)
             for piece in _pieces(ids):
                 if stop is not None and stop.is_set():
                     return
@@ -195,8 +212,6 @@ class Session:
                 return
             yield token
             ids = [token]
-            if n + 1 < max_tokens and overflow == "slide" and self.position == self.model.context:
-                ids = self._slide(ids)
 
     def _slide(self, ids: list[int]) -> list[int]:
         """Empty the context; the newest half of what it held with `ids` after it, to be fed again."""

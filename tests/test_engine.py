@@ -521,3 +521,24 @@ def test_claimed_chunks_give_the_bits_of_even_ranges(threads):
 def test_an_unknown_policy(tiny):
     with pytest.raises(mf.ArgumentError, match="policy is 'even' or 'ggml'"):
         mf.load_model(tiny(), policy="fair")
+
+
+def test_a_session_at_work_refuses_a_second_caller(tiny):
+    session, refused = mf.load_model(tiny()).session(), []
+
+    def call_again(name, array):
+        for call in (lambda: session.feed([1]), session.reset, lambda: session.log_probabilities([1, 2])):
+            with pytest.raises(mf.ArgumentError, match="at work"):
+                call()
+            refused.append(name)
+
+    session.feed(A, watch=call_again)
+    assert refused and session.position == len(A)
+    session.feed([1])  # and afterwards it is free again
+
+
+def test_a_generation_that_is_not_asked_for_changes_nothing(tiny):
+    session = mf.load_model(tiny(), context=8).session()
+    session.feed([1, 2, 3, 4, 5, 6])
+    session.generate([1, 2, 3, 4], 3, overflow="slide")
+    assert session.position == 6

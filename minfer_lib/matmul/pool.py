@@ -6,6 +6,7 @@ compute part 0, 1 … while the caller computes the last; it returns when all ar
     generation   a word that counts jobs, and says how many parts the newest has: one load tells a worker all it needs
     done         how many workers have finished their part
     arrived, phase   of the barrier inside a job
+    stop         set once, when the interpreter ends
 
 A waiting worker spins, then yields its core, then goes back to Python and sleeps: an idle notebook uses no CPU.
 """
@@ -20,6 +21,7 @@ import threading
 import numpy as np
 from numba import types
 
+from minfer_lib.errors import ArgumentError
 from minfer_lib.jit import kernel
 from minfer_lib.matmul.atomics import atomic_load, atomic_store, current_core, fetch_add, pause, yield_core
 from minfer_lib.simd.address import call_job, native_address
@@ -68,7 +70,7 @@ def barrier(control, parts):
 def _serve(control, index, seen):
     """Compute part `index` of every job, until none comes for a while -> the last generation that was seen."""
     waited = 0
-    while waited < _SPINS + _YIELDS:
+    while waited < _SPINS + _YIELDS and atomic_load(control + STOP) == 0:
         relax(waited)
         waited += 1
         generation = atomic_load(control + GENERATION)
@@ -94,8 +96,10 @@ def _publish(control, function, argument, parts):
 
 
 @kernel
-def _take_part(control, function, argument, parts):
-    """The caller's own part, the last; then wait for the others."""
+def _submit(control, function, argument, parts):
+    """Publish the job, compute the last part, wait for the others: one call, so that no interrupt can part them."""
+    if parts > 1:
+        _publish(control, function, argument, parts)
     call_job(function, argument, parts - 1, parts)
     waited = 0
     while atomic_load(control + DONE) < parts - 1:
@@ -112,28 +116,43 @@ class Pool:
         self._gate = threading.Lock()  # one job at a time: two submitters would overwrite each other's words
         self._wake = threading.Condition()
         self._asleep = 0
+        self._calling = False  # a job is about to be published: nobody goes to sleep now
         self._kept_off = (-1, 0)  # the submitter's core that so many workers keep off
         self._stopped = False
         self._threads: list[threading.Thread] = []
 
     def run(self, function: int, argument: int, parts: int) -> None:
-        """Run job `function` in `parts` parts, from any Python thread; returns when all are done."""
-        with self._gate:
-            while len(self._threads) < parts - 1:
-                self._add_worker()
-            if parts > 1:
-                self._keep_off(_core())
-                _publish(self.control, function, argument, parts)
-                if self._asleep:
-                    with self._wake:
-                        self._wake.notify_all()
-            _take_part(self.control, function, argument, parts)
+        """Run job `function` in `parts` parts, from any Python thread; returns when all are done.
 
-    def _add_worker(self) -> None:
-        index, seen = len(self._threads), self._generation()
-        thread = threading.Thread(target=self._work, args=(index, seen), name=f"minfer-{index}", daemon=True)
-        self._threads.append(thread)
-        thread.start()
+        Raises ArgumentError where the system does not give that many threads.
+        """
+        with self._gate:
+            self._hire(parts - 1)
+            try:
+                if parts > 1:
+                    self._keep_off(_core())
+                    self._calling = True
+                    if self._asleep:
+                        with self._wake:
+                            self._wake.notify_all()
+                _submit(self.control, function, argument, parts)
+            finally:
+                self._calling = False
+
+    def _hire(self, count: int) -> None:
+        """At least so many workers. What they run is compiled first: one that failed would be waited for forever."""
+        if len(self._threads) >= count:
+            return
+        for compiled, n in ((_serve, 3), (_submit, 4), (_load, 1)):
+            compiled.compile((types.int64,) * n)
+        while len(self._threads) < count:
+            ready = threading.Event()
+            worker = threading.Thread(target=self._work, args=(ready,), name="minfer", daemon=True)
+            try:
+                worker.start()
+            except RuntimeError as error:
+                raise ArgumentError(f"{count + 1} threads are more than this system starts ({error}).") from None
+            ready.wait()
 
     def _keep_off(self, core: int) -> None:
         """Leave this core, the submitter's, to the submitter: some schedulers pack threads that yield onto one core.
@@ -152,12 +171,16 @@ class Pool:
     def _generation(self) -> int:
         return int(_load(self.control + GENERATION))
 
-    def _work(self, index: int, seen: int) -> None:
+    def _work(self, ready: threading.Event) -> None:
+        with self._wake:  # a worker has a number from when it runs, and no number is given twice
+            index, seen = len(self._threads), self._generation()
+            self._threads.append(threading.current_thread())
+        ready.set()
         while not self._stopped:
             seen = _serve(self.control, index, seen)
             with self._wake:  # a job published before this is seen here; one published after wakes us
                 self._asleep += 1
-                while self._generation() == seen and not self._stopped:
+                while self._generation() == seen and not self._stopped and not self._calling:
                     self._wake.wait()
                 self._asleep -= 1
 
@@ -165,6 +188,7 @@ class Pool:
         """End the workers; called when the interpreter ends, so that none touches memory that is gone."""
         with self._wake:
             self._stopped = True
+            _store(self.control + STOP, 1)
             self._wake.notify_all()
         for thread in self._threads:
             thread.join()
@@ -178,6 +202,11 @@ def _core():
 @kernel
 def _load(address):
     return atomic_load(address)
+
+
+@kernel
+def _store(address, value):
+    atomic_store(address, value)
 
 
 _pool = Pool()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 from llvmlite import ir
 from numba import carray, types
@@ -39,6 +41,7 @@ def floats_at(address, rows, columns):
     return carray(pointer(address), (rows, columns), np.float32)
 
 
+@cache
 def native_address(dispatcher, *argument_types) -> int:
     """Where the machine code of a kernel for these argument types lies; compiled, or read from the cache."""
     dispatcher.compile(argument_types)

@@ -9,6 +9,7 @@ import time
 import numpy as np
 import pytest
 
+from minfer_lib.errors import ArgumentError
 from minfer_lib.jit import kernel
 from minfer_lib.matmul import pool as pool_module
 from minfer_lib.matmul.atomics import fetch_add
@@ -126,6 +127,58 @@ def test_the_interpreter_ends_while_workers_wait():
     code = "import numpy as np, minfer_lib as mf; mf.matmul('F32', np.zeros((8, 128), np.uint8), np.ones((1, 32)), 4)"
     done = subprocess.run([sys.executable, "-c", code], timeout=120, capture_output=True, text=True)
     assert done.returncode == 0 and not done.stderr
+
+
+def test_a_thread_that_does_not_start_is_an_error_and_nothing_is_left_waiting(count, monkeypatch):
+    workers, start, refused = Pool(), threading.Thread.start, []
+
+    def refuse_the_second(thread):
+        if len(workers._threads) == 1 and not refused:
+            refused.append(thread)
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse_the_second)
+    with pytest.raises(ArgumentError, match="3 threads are more"):
+        run_count(count, 3, 1, workers)
+    assert run_count(count, 2, 5, workers).tolist() == [5, 5, 10]
+    assert run_count(count, 3, 5, workers).tolist() == [5, 5, 5, 15]
+    workers.stop()
+
+
+def test_interrupts_at_any_moment_leave_no_job_half_done():
+    """KeyboardInterrupt between two calls into compiled code must not leave workers in a job that nobody finishes."""
+    code = """
+import signal, time, numpy as np, minfer_lib as mf
+w, x = mf.quantize("Q8_0", np.arange(64.0 * 32)).reshape(64, 34), np.ones((1, 32))
+expected = mf.matmul("Q8_0", w, x, threads=2)
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+interrupts, end = 0, time.monotonic() + 3
+while time.monotonic() < end:
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.0005 + 0.001 * np.random.random())
+        while True:
+            assert np.array_equal(mf.matmul("Q8_0", w, x, threads=2), expected)
+    except KeyboardInterrupt:
+        interrupts += 1
+assert np.array_equal(mf.matmul("Q8_0", w, x, threads=2), expected) and interrupts > 20
+"""
+    done = subprocess.run([sys.executable, "-c", code], timeout=120, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_interpreter_ends_while_another_thread_computes():
+    code = """
+import threading, time, numpy as np, minfer_lib as mf
+w, x = np.zeros((512, 34), np.uint8), np.ones((1, 32))
+def work():
+    while True: mf.matmul("Q8_0", w, x, threads=2)
+mf.matmul("Q8_0", w, x, threads=2)
+threading.Thread(target=work, daemon=True).start()
+time.sleep(0.3)
+"""
+    done = subprocess.run([sys.executable, "-c", code], timeout=60, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_cpu_threads_counts_what_this_process_may_use(monkeypatch):

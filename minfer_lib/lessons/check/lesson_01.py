@@ -22,6 +22,8 @@ def decode_q4_0(function: Callable) -> None:
          "code 8 stands for zero: subtract 8 from a code, as an int. In uint8, 3 - 8 is 251."),
         ("the same codes, but with d = 0.5, the bytes 00 38", "0038" + "99" * 16,
          "the scale d is an f16, and its low byte comes first: block[:2].view('<f2')."),
+        ("codes below 8: sixteen bytes 0x33", "003c" + "33" * 16,
+         "a uint8 that went below zero: 3 - 8 is 251 there. Make the codes ints before you subtract."),
         ("sixteen different bytes", "003c" + "f0e1d2c3b4a5968778695a4b3c2d1e0f",
          "the order. Byte j holds element j in its low half and element j + 16 in its high half, not 2j and 2j + 1."),
         ("d = -0.25, and codes at both ends, 0 and 15", "00b4" + "0ff0001f" * 4,

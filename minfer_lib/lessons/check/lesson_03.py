@@ -44,7 +44,8 @@ def dot_q4_0_q8_0(function: Callable) -> None:
         cases.append(Case(what, (w, a), dot("Q4_0", w, a, "scalar"), cause))
     order = (
         "the last bits: that is rounding, in another order than the kernel's. Each block is (isum · d_w) · d_a in "
-        "float32, added to a float32 total, block after block. Python floats, np.dot and np.sum round elsewhere."
+        "float32, added to a float32 total, block after block. Python floats, np.dot and np.sum round elsewhere. "
+        "If only three digits agree, the scales were multiplied as f16: make each a float32 first."
     )
     for w, a in _long_rows():
         cases.append(Case("a row of 4096", (w, a), dot("Q4_0", w, a, "scalar"), order))

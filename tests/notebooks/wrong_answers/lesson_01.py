@@ -37,6 +37,11 @@ def decode_q4_0__minus_eight_in_uint8(block):
     return (np.concatenate([block[2:] & 7, block[2:] >> 4 & 7]) - np.uint8(8)) * _scale(block)
 
 
+def decode_q4_0__wraps_below_zero(block):
+    """ints before you subtract"""
+    return (np.concatenate([block[2:] & 15, block[2:] >> 4]) - np.uint8(8)) * _scale(block)
+
+
 def decode_q4_0__big_endian(block):
     """low byte"""
     return _codes(block) * block[:2].view(">f2")[0].astype(np.float32)

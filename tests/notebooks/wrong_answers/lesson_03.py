@@ -111,6 +111,14 @@ def dot_q4_0_q8_0__scales_multiplied_first(w, a):
     return total
 
 
+def dot_q4_0_q8_0__scales_multiplied_as_f16(w, a):
+    """the scales were multiplied as f16"""
+    total = np.float32(0)
+    for x, y in _blocks(w, a):
+        total += _isum(x, y) * np.float32(np.float16(_d(x)) * np.float16(_d(y)))
+    return total
+
+
 def dot_q4_0_q8_0__in_float64(w, a):
     """rounding, in another order"""
     return np.float32(sum(float(_isum(x, y)) * float(_d(x)) * float(_d(y)) for x, y in _blocks(w, a)))

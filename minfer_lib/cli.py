@@ -283,7 +283,7 @@ def _bench(args: argparse.Namespace) -> None:
     if args.peer is not None:
         return _bench_peer(args)
     probe, rows = bench.CeilingProbe(), []
-    for threads in (args.threads,) if args.threads else range(1, cpu_threads() + 1):
+    for threads in _thread_counts(args):
         args.threads = threads
         model = _load(args)
         if not rows:
@@ -296,14 +296,13 @@ def _bench(args: argparse.Namespace) -> None:
             f"{row.ceiling_gigabytes_per_second:14.2f} {row.share_of_ceiling:7.0%}",
             flush=True,
         )
-    if args.json:
-        args.json.write_text(json.dumps({"model": model.gguf.path.name, "decode": rows}, indent=1) + "\n")
+    _write_json(args, {"model": model.gguf.path.name, "decode": rows})
 
 
 def _bench_kernels(args: argparse.Namespace) -> None:
     rows = []
     print(f"{'format':8} {'threads':>7} {'kernel':>11} {'cache GB/s':>11} {'memory':>8} {'ceiling':>8} {'share':>6}")
-    for threads in (args.threads,) if args.threads else range(1, cpu_threads() + 1):
+    for threads in _thread_counts(args):
         for format_ in bench_kernels.FORMATS_BUILT:
             for row in bench_kernels.kernel_speeds(format_, threads):
                 rows.append(asdict(row))
@@ -312,8 +311,7 @@ def _bench_kernels(args: argparse.Namespace) -> None:
                     f"{row.ceiling:8.1f} {row.memory / row.ceiling:6.0%}",
                     flush=True,
                 )
-    if args.json:
-        args.json.write_text(json.dumps({"kernels": rows}, indent=1) + "\n")
+    _write_json(args, {"kernels": rows})
 
 
 def _bench_peer(args: argparse.Namespace) -> None:
@@ -322,13 +320,22 @@ def _bench_peer(args: argparse.Namespace) -> None:
     print("tokens/s: the median of the rounds, and how far they spread")
     print(f"{'model':36} {'what':13} {'threads':>7} {'minfer':>18} {'llama.cpp':>18} {'ratio':>6}")
     for path in paths:
-        for threads in (args.threads,) if args.threads else range(1, cpu_threads() + 1):
+        for threads in _thread_counts(args):
             for row in peer.compare(path, threads):
                 rows.append(row.as_dict())
                 ours, theirs = (f"{median(r):.0f} ({min(r):.0f}-{max(r):.0f})" for r in (row.ours, row.theirs))
                 print(f"{row.model:36} {row.what:13} {threads:7} {ours:>18} {theirs:>18} {row.ratio:6.2f}", flush=True)
+    _write_json(args, {"peer": rows})
+
+
+def _thread_counts(args: argparse.Namespace) -> Sequence[int]:
+    """The number of threads that was asked for, else every one up to the cores."""
+    return (args.threads,) if args.threads else range(1, cpu_threads() + 1)
+
+
+def _write_json(args: argparse.Namespace, numbers: dict) -> None:
     if args.json:
-        args.json.write_text(json.dumps({"peer": rows}, indent=1) + "\n")
+        args.json.write_text(json.dumps(numbers, indent=1) + "\n")
 
 
 def _fetch(args: argparse.Namespace) -> None:

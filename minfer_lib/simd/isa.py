@@ -49,11 +49,6 @@ def isas() -> tuple[str, ...]:
     return _ISAS
 
 
-def has_amx() -> bool:
-    """Whether the CPU has AMX tiles of bytes, and MINFER_NO_AMX and MINFER_NO_AVX2 leave them on."""
-    return {"amx-tile", "amx-int8"} <= cpu_features() and not {"MINFER_NO_AMX", "MINFER_NO_AVX2"} & SWITCHES
-
-
 def require_half_floats() -> None:
     """UnsupportedError on an x86 CPU without F16C: block scales are f16, and LLVM would call a missing function."""
     if platform.machine().lower() in _X86 and "f16c" not in cpu_features():

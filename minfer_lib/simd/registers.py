@@ -75,11 +75,6 @@ def _typeof_name(register, context):
 register_model(RegisterName)(models.OpaqueModel)
 
 
-def splat_constant(register: Register, value: int) -> ir.Constant:
-    """LLVM's constant with `value` in every lane."""
-    return ir.Constant(register.llvm, [value] * register.lanes)
-
-
 def splat_value(builder, register: Register, scalar):
     """An LLVM scalar of the register's element type, in every lane."""
     empty = ir.Constant(register.llvm, ir.Undefined)

@@ -5,18 +5,20 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, replace
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
 from tqdm.auto import tqdm
 
 from minfer_lib import bench, bench_kernels, models, peer, work
-from minfer_lib.engine import Model, Sampler, load_model
+from minfer_lib.engine import Model, Sampler, Session, load_model
 from minfer_lib.errors import ArgumentError, MinferError
 from minfer_lib.formats.gguf import read_gguf
 from minfer_lib.formats.table import FORMATS
@@ -28,6 +30,7 @@ from minfer_lib.text import ChatTemplate, Greedy, Tokenizer
 from minfer_lib.text import Sampler as SamplingChain
 from minfer_lib.warmup import warmup
 
+_TIMING = bool(os.environ.get("MINFER_TIMING", "").strip("0"))
 _MODEL_HELP = f"a GGUF file, or a name: {', '.join((*models.MODELS, models.BUNDLED))} (default: {models.DEFAULT})"
 
 
@@ -129,6 +132,7 @@ def _sampling_options(parser: argparse.ArgumentParser, max_tokens: int) -> None:
     parser.add_argument("--top-p", type=float, default=0.95, help="… that make up this probability (%(default)s)")
     parser.add_argument("--min-p", type=float, default=0.05, help="… with this share of the likeliest (%(default)s)")
     parser.add_argument("--repeat-penalty", type=float, default=1.0, help="against repetition (%(default)s: off)")
+    parser.add_argument("--timing", action="store_true", default=_TIMING, help="where the time of a token went")
     parser.add_argument("--seed", type=int, default=42, help="same seed, same text (%(default)s)")
 
 
@@ -187,10 +191,34 @@ def _stream(tokens: Iterable[int], tokenizer: Tokenizer) -> str:
     return text + rest
 
 
+def _timed(session: Session, tokens: Iterable[int]) -> Iterator[int]:
+    """The same tokens of a session; at the end, on stderr, where the time went: until the first, and from then on.
+
+    Wall time is what passes here, so that the rest holds what is done with the tokens too: decoding and printing.
+    """
+    phases = [("prompt", time.perf_counter(), session.timing)]
+    try:
+        for token in tokens:
+            if len(phases) == 1:
+                phases.append(("text", time.perf_counter(), session.timing))
+            yield token
+    finally:
+        phases.append(("end", time.perf_counter(), session.timing))
+        for (name, start, before), (_, end, after) in pairwise(phases):
+            timing = replace(after - before, wall=end - start)
+            if timing.tokens:
+                print(f"[{name}: {timing.tokens} tokens, a token took]\n{timing.report()}", file=sys.stderr)
+
+
+def _tokens(session: Session, ids: list[int], args: argparse.Namespace, sampler: Sampler) -> Iterator[int]:
+    """What the model says after `ids`."""
+    tokens = session.generate(ids, args.max_tokens, sampler, overflow="slide")
+    return _timed(session, tokens) if args.timing else tokens
+
+
 def _generate(args: argparse.Namespace) -> None:
     model, sampler = _load(args), _sampler(args)
-    ids = model.tokenizer.encode(args.prompt)
-    tokens = model.generate(ids, args.max_tokens, sampler, overflow="slide")
+    tokens = _tokens(model.session(), model.tokenizer.encode(args.prompt), args, sampler)
     print(args.prompt, end="", flush=True)
     _stream(tokens, model.tokenizer)
 
@@ -206,7 +234,7 @@ def _chat(args: argparse.Namespace) -> None:
         ids = template.encode(messages)
         common = _common_prefix(session.ids, ids[:-1])  # at least one token is left to feed
         session.rewind(common)
-        tokens = session.generate(ids[common:], args.max_tokens, sampler, overflow="slide")
+        tokens = _tokens(session, ids[common:], args, sampler)
         messages.append({"role": "assistant", "content": _stream(tokens, model.tokenizer)})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -20,6 +21,7 @@ from minfer_lib.model.forward import PIECE, Forward, Watch, unwatched
 from minfer_lib.model.kv_cache import KvCache
 from minfer_lib.model.weights import read_weights
 from minfer_lib.text import Greedy, Tokenizer
+from minfer_lib.timing import Timing
 
 DEFAULT_CONTEXT = 4096
 
@@ -102,6 +104,7 @@ class Session:
         self.model = model
         self.ids: list[int] = []
         self._busy = threading.Lock()
+        self._fed, self._feeding, self._sampling = 0, 0.0, 0.0  # tokens so far; seconds of passes and of sampling
         cache = KvCache(model.config, model.context)
         self._forward = Forward(model.config, model.weights, cache, model.threads, model.policy)
 
@@ -128,9 +131,22 @@ class Session:
         with self._alone():
             ids = self._check(ids)
             for piece in _pieces(ids):
-                logits = self._forward(piece, self.position, watch)
-                self.ids += piece
+                logits = self._pass(piece, watch)
         return logits[0]
+
+    def _pass(self, ids: list[int], watch: Watch = unwatched, wanted: int = 1) -> np.ndarray:
+        """At most PIECE ids appended -> f32[wanted, n_vocab], the logits after the last `wanted` of them. Timed."""
+        start = time.perf_counter()
+        logits = self._forward(ids, self.position, watch, wanted)
+        self.ids += ids
+        self._fed += len(ids)
+        self._feeding += time.perf_counter() - start
+        return logits
+
+    @property
+    def timing(self) -> Timing:
+        """Where the time of this session has gone so far."""
+        return Timing(self._fed, self._forward.step_seconds, self._sampling, self._feeding + self._sampling)
 
     def trace(self, ids: Sequence[int]) -> dict[str, np.ndarray]:
         """As feed, keeping what every stage computed: name -> f32[n_tokens, …] ("logits": the last token's alone)."""
@@ -151,12 +167,9 @@ class Session:
             found, done = [], 0
             for piece in _pieces(ids):
                 wanted = min(len(piece), max(0, done + len(piece) - (first - 1)))  # the last tokens of the piece
-                logits = self._forward(piece, self.position, wanted=wanted).astype(np.float64)
-                self.ids += piece
+                logits = self._pass(piece, wanted=wanted).astype(np.float64)
                 done += len(piece)
-                following = ids[
-                    done - wanted + 1 : done + 1
-                ]  # one less at the end: nothing follows the last
+                following = ids[done - wanted + 1 : done + 1]  # one less at the end: nothing follows the last
                 rows = logits[: len(following)]
                 highest = rows.max(axis=1)
                 total = np.log(np.exp(rows - highest[:, None]).sum(axis=1)) + highest
@@ -207,7 +220,9 @@ class Session:
                 if stop is not None and stop.is_set():
                     return
                 logits = self.feed(piece)
+            start = time.perf_counter()
             token = sampler(logits, self.ids)
+            self._sampling += time.perf_counter() - start
             if token in ends:
                 return
             yield token

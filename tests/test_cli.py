@@ -67,9 +67,28 @@ def test_generate_slides_past_the_end_of_the_context(run, model):
     assert status == 0 and SPEED.search(err)
 
 
+def test_timing_says_where_the_time_of_a_token_went(run, model):
+    status, out, err = run("generate", "the ", "--model", model, "--max-tokens", "5", "--greedy", "--timing")
+    assert status == 0 and out == run("generate", "the ", "--model", model, "--max-tokens", "5", "--greedy")[1]
+    n_prompt = len(mf.load_model(model).tokenizer.encode("the "))
+    heads = re.findall(r"\[(\w+): (\d+) tokens, a token took\]", err)
+    assert heads == [("prompt", str(n_prompt)), ("text", "4")], "the fifth token is not fed"
+    for table in err.split("a token took]")[1:]:
+        shares = {name: float(share) for name, share in re.findall(r"^  (\w+) .* ([\d.]+)%$", table, re.M)}
+        assert list(shares) == ["matmul", "attention", "sampling", "rest"]
+        assert abs(sum(shares.values()) - 100) < 0.3, "the parts are the whole"
+
+
+def test_minfer_timing_switches_it_on_and_nothing_else_does(model):
+    for value, shown in (("1", True), ("0", False), ("", False)):
+        command = [sys.executable, "-m", "minfer_lib", "generate", "the ", "--model", model, "--max-tokens", "2"]
+        ended = subprocess.run(command, env=os.environ | {"MINFER_TIMING": value}, capture_output=True, text=True)
+        assert ended.returncode == 0 and ("attention" in ended.stderr) == shown
+
+
 def test_generate_reads_special_tokens_in_the_prompt(run, model, monkeypatch):
     fed = []
-    monkeypatch.setattr(mf.Model, "generate", lambda self, ids, *_, **__: fed.append(ids) or iter(()))
+    monkeypatch.setattr(mf.Session, "generate", lambda self, ids, *_, **__: fed.append(ids) or iter(()))
     assert run("generate", "<|im_start|>hi", "--model", model)[0] == 0
     assert fed == [mf.load_model(model).tokenizer.encode("<|im_start|>hi")] and fed[0][0] == 1
 
@@ -127,7 +146,7 @@ def test_ctrl_c_ends_with_130_and_what_was_generated_stays(capsys, model, monkey
         yield 10
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(mf.Model, "generate", interrupted)
+    monkeypatch.setattr(mf.Session, "generate", interrupted)
     assert cli.main(["generate", "ab", "--model", model]) == 130
     out, err = capsys.readouterr()
     assert out == "ab" + mf.load_model(model).tokenizer.decode([10])

@@ -95,10 +95,11 @@ LAYERS = {
     "gpu": {"formats", "quantize"},
     "model": {"formats", "simd", "quantize", "dot", "matmul"},
     "text": set(),
+    "timing": set(),
     "models": set(),
     "work": set(),
 }
-LAYERS["engine"] = {"formats", "simd", "quantize", "dot", "matmul", "gpu", "model", "text"}
+LAYERS["engine"] = {"formats", "simd", "quantize", "dot", "matmul", "gpu", "model", "text", "timing"}
 LAYERS["bench"] = LAYERS["warmup"] = LAYERS["perplexity"] = LAYERS["engine"] | {"engine"}
 LAYERS["bench_kernels"] = LAYERS["bench"] | {"bench"}
 LAYERS["peer"] = LAYERS["bench"] | {"bench", "warmup"}

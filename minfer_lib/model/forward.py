@@ -8,6 +8,7 @@ import numpy as np
 
 from minfer_lib.errors import ArgumentError
 from minfer_lib.formats.table import FORMATS
+from minfer_lib.matmul.clock import TICK_NS
 from minfer_lib.matmul.pool import job_address, pool
 from minfer_lib.model import program
 from minfer_lib.model.config import Config
@@ -53,9 +54,15 @@ class Forward:
         self._buffers = {name: np.zeros((rows, width), np.float32) for name, width in widths.items()}
         self._layers, self._forms, self._matrices = self._tables(rows)
         self._counters = np.zeros(len(self._matrices), np.int64)  # of the chunks that are claimed, one a matrix
+        self._spent = np.zeros(len(program.STEPS), np.int64)  # ticks, a step of the program
         self._claim = policy == "ggml"
         self._pass = self._record()
         self._job = job_address(program.forward_job)
+
+    @property
+    def step_seconds(self) -> dict[str, float]:
+        """How long each step of program.STEPS has taken so far, over all layers and passes."""
+        return dict(zip(program.STEPS, (self._spent * (TICK_NS / 1e9)).tolist(), strict=True))
 
     def __call__(self, ids: list[int], position: int, watch: Watch = unwatched, wanted: int = 1) -> np.ndarray:
         """Tokens `ids` at position, position + 1 … -> f32[wanted, n_vocab], the logits after the last `wanted` tokens.
@@ -127,6 +134,7 @@ class Forward:
         for name in ("n_layers", "width", "ffn_width", "n_heads", "n_kv_heads", "head_dim"):
             record[name] = getattr(config, name)
         record["claim"], record["counters"] = self._claim, self._counters.ctypes.data
+        record["spent"] = self._spent.ctypes.data
         record["context"], record["n_forms"] = self.cache.keys.shape[2], len(self._forms)
         record["eps"], record["scale"] = config.norm_eps, config.attention_scale
         record["output_norm"] = self.weights.output_norm.ctypes.data

@@ -12,16 +12,21 @@ from numba import carray
 
 from minfer_lib.jit import kernel
 from minfer_lib.matmul.chunks import chunk_bounds, even_split, ggml_chunks, next_chunk
+from minfer_lib.matmul.clock import ticks
 from minfer_lib.matmul.pool import barrier
 from minfer_lib.model.attention import attend
 from minfer_lib.model.kv_cache import store_f16
 from minfer_lib.model.norm_rope import rms_norm, rope_pairs, swiglu
-from minfer_lib.simd.address import call_quantizer, call_rows, floats_at, pointer
+from minfer_lib.simd.address import call_quantizer, call_rows, floats_at, pointer, words_at
 
 # The steps of a layer, in order; after the last layer come OUTPUT_NORM and LOGITS.
 ATTN_NORM, QKV, ROPE, HEADS, HEADS_ROWS, ATTN_OUTPUT, FFN_NORM, GATE_UP, ACT_ROWS, FFN_DOWN = range(10)
 LAYER_STEPS = 10
 OUTPUT_NORM, LOGITS = range(2)
+STEPS = (  # their names: those of a layer, then the last two
+    *("attn_norm", "qkv", "rope", "attention", "attn_quantize", "attn_output"),
+    *("ffn_norm", "gate_up", "act_quantize", "ffn_down", "output_norm", "logits"),
+)
 
 # The matrices of a layer, in the order of `PASS.matrices`; the output matrix is the last of all.
 Q, K, V, HEADS_OUT, GATE, UP, DOWN = range(7)
@@ -42,7 +47,7 @@ LAYER = _record("attn_norm", "ffn_norm", "keys", "values")
 # One pass: what to do, the model's numbers, and the addresses of its tables and of the buffers between steps.
 PASS = np.dtype(
     _record(
-        *("control", "first_step", "last_step", "bad", "n_tokens", "position", "wanted", "claim", "counters"),
+        *("control", "first_step", "last_step", "bad", "n_tokens", "position", "wanted", "claim", "counters", "spent"),
         *("n_layers", "width", "ffn_width", "n_heads", "n_kv_heads", "head_dim", "context"),
         *("layers", "matrices", "forms", "n_forms", "output_norm"),
         *("x", "h", "q", "k", "v", "heads", "out", "gate", "up", "act", "cos", "sin", "logits"),
@@ -53,8 +58,12 @@ PASS = np.dtype(
 
 @kernel
 def forward_job(argument, part, parts):
-    """Job: steps [first_step, last_step) of the PASS at `argument`."""
+    """Job: steps [first_step, last_step) of the PASS at `argument`.
+
+    The last part, the caller's, adds the ticks between one barrier and the next to its word of `spent`, int64[STEPS].
+    """
     p = carray(pointer(argument), 1, PASS)[0]
+    spent, start = words_at(p.spent, LAYER_STEPS + 2), ticks()
     for step in range(p.first_step, p.last_step):
         layer, kind = step // LAYER_STEPS, step % LAYER_STEPS
         if layer < p.n_layers:
@@ -64,8 +73,12 @@ def forward_job(argument, part, parts):
         else:
             _last_step(p, kind, part, parts)
             own, alone = kind == OUTPUT_NORM, p.wanted == 1
-        if step + 1 < p.last_step and not (own and alone):
+        if not (own and alone):
             barrier(p.control, parts)
+        if part == parts - 1:
+            end = ticks()
+            spent[kind if layer < p.n_layers else LAYER_STEPS + kind] += end - start
+            start = end
 
 
 @kernel

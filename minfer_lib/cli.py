@@ -10,14 +10,13 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from statistics import median
 
 from tqdm.auto import tqdm
 
-from minfer_lib import bench, bench_kernels, models, peer, work
+from minfer_lib import bench_tables, models, work
 from minfer_lib.engine import Model, Sampler, Session, load_model
 from minfer_lib.errors import ArgumentError, MinferError
 from minfer_lib.formats.gguf import read_gguf
@@ -102,6 +101,9 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument("--tokens", type=_positive, default=16, help="tokens a round (%(default)s)")
     bench.add_argument("--kernels", action="store_true", help="the dot products alone, from cache and from memory")
     bench.add_argument("--peer", nargs="*", metavar="MODEL", help="beside llama.cpp, on these models (the default one)")
+    bench.add_argument("--rounds", type=_positive, default=7, help="with --peer: rounds a measurement (%(default)s)")
+    bench.add_argument("--table", type=Path, metavar="FILE", help="with --peer: the goals and what was reached (.md)")
+    bench.add_argument("--plot", type=Path, metavar="FILE", help="with --peer: the ratios as a picture (.svg, .png)")
     bench.add_argument("--json", type=Path, metavar="FILE", help="write the numbers to FILE too")
 
     fetch = command(_fetch, "download a model")
@@ -154,7 +156,11 @@ def _model_path(args: argparse.Namespace) -> Path:
 
 def _load(args: argparse.Namespace) -> Model:
     """The model that the arguments name, compiled."""
-    model = load_model(_model_path(args), threads=args.threads, context=args.context)
+    return _warm(_model_path(args), args.threads, args.context)
+
+
+def _warm(path: Path, threads: int | None, context: int | None) -> Model:
+    model = load_model(path, threads=threads, context=context)
     warmup(model)
     return model
 
@@ -306,62 +312,15 @@ def _printable(text: str) -> str:
 
 
 def _bench(args: argparse.Namespace) -> None:
+    counts = (args.threads,) if args.threads else range(1, cpu_threads() + 1)
     if args.kernels:
-        return _bench_kernels(args)
-    if args.peer is not None:
-        return _bench_peer(args)
-    probe, rows = bench.CeilingProbe(), []
-    for threads in _thread_counts(args):
-        args.threads = threads
-        model = _load(args)
-        if not rows:
-            print(f"{model.gguf.path.name}: {bench.bytes_per_token(model) / 1e6:.1f} MB of weights a token")
-            print(f"{'threads':>8} {'tokens/s':>10} {'GB/s':>8} {'ceiling GB/s':>14} {'share':>7}")
-        row = bench.decode_speed(model, args.tokens, probe=probe)
-        rows.append(row.as_dict())
-        print(
-            f"{threads:8} {row.tokens_per_second:10.1f} {row.gigabytes_per_second:8.2f} "
-            f"{row.ceiling_gigabytes_per_second:14.2f} {row.share_of_ceiling:7.0%}",
-            flush=True,
-        )
-    _write_json(args, {"model": model.gguf.path.name, "decode": rows})
-
-
-def _bench_kernels(args: argparse.Namespace) -> None:
-    rows = []
-    print(f"{'format':8} {'threads':>7} {'kernel':>11} {'cache GB/s':>11} {'memory':>8} {'ceiling':>8} {'share':>6}")
-    for threads in _thread_counts(args):
-        for format_ in bench_kernels.FORMATS_BUILT:
-            for row in bench_kernels.kernel_speeds(format_, threads):
-                rows.append(asdict(row))
-                print(
-                    f"{row.format:8} {row.threads:7} {row.isa:>11} {row.cache:11.1f} {row.memory:8.1f} "
-                    f"{row.ceiling:8.1f} {row.memory / row.ceiling:6.0%}",
-                    flush=True,
-                )
-    _write_json(args, {"kernels": rows})
-
-
-def _bench_peer(args: argparse.Namespace) -> None:
-    paths = [models.resolve(name) for name in args.peer] or [_model_path(args)]
-    rows = []
-    print("tokens/s: the median of the rounds, and how far they spread")
-    print(f"{'model':36} {'what':13} {'threads':>7} {'minfer':>18} {'llama.cpp':>18} {'ratio':>6}")
-    for path in paths:
-        for threads in _thread_counts(args):
-            for row in peer.compare(path, threads):
-                rows.append(row.as_dict())
-                ours, theirs = (f"{median(r):.0f} ({min(r):.0f}-{max(r):.0f})" for r in (row.ours, row.theirs))
-                print(f"{row.model:36} {row.what:13} {threads:7} {ours:>18} {theirs:>18} {row.ratio:6.2f}", flush=True)
-    _write_json(args, {"peer": rows})
-
-
-def _thread_counts(args: argparse.Namespace) -> Sequence[int]:
-    """The number of threads that was asked for, else every one up to the cores."""
-    return (args.threads,) if args.threads else range(1, cpu_threads() + 1)
-
-
-def _write_json(args: argparse.Namespace, numbers: dict) -> None:
+        numbers = bench_tables.kernels_table(counts)
+    elif args.peer is not None:
+        paths = [models.resolve(name) for name in args.peer] or [_model_path(args)]
+        numbers = bench_tables.peer_table(paths, counts, args.rounds, args.plot, args.table)
+    else:
+        path = _model_path(args)
+        numbers = bench_tables.decode_table(lambda threads: _warm(path, threads, args.context), counts, args.tokens)
     if args.json:
         args.json.write_text(json.dumps(numbers, indent=1) + "\n")
 

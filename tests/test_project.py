@@ -102,8 +102,9 @@ LAYERS = {
 LAYERS["engine"] = {"formats", "simd", "quantize", "dot", "matmul", "gpu", "model", "text", "timing"}
 LAYERS["bench"] = LAYERS["warmup"] = LAYERS["perplexity"] = LAYERS["engine"] | {"engine"}
 LAYERS["bench_kernels"] = LAYERS["bench"] | {"bench"}
-LAYERS["peer"] = LAYERS["bench"] | {"bench", "warmup"}
-LAYERS["cli"] = LAYERS["bench"] | {"bench", "bench_kernels", "peer", "warmup", "perplexity", "models", "work"}
+LAYERS["peer"] = LAYERS["bench"] | {"bench", "warmup", "__init__"}  # its worker uses the library as others do
+LAYERS["bench_tables"] = LAYERS["bench"] | {"bench", "bench_kernels", "peer"}
+LAYERS["cli"] = LAYERS["bench"] | {"bench_tables", "warmup", "perplexity", "models", "work"}
 LAYERS["__main__"] = {"cli"}
 LAYERS["__init__"] = LAYERS["bench"]
 LAYERS["lessons"] = set(LAYERS) - {"__main__"}  # "__init__" too: lessons use the library as a learner does

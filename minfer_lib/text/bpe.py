@@ -1,12 +1,15 @@
-"""Byte-pair encoding: text to words, words to characters that stand for bytes, characters to merged symbols.
+"""Byte-level BPE: text to words, a word's bytes to characters that stand for them, characters to merged symbols.
 
 Source: llama.cpp llama-vocab.cpp and unicode.cpp; the characters that stand for bytes are GPT-2's.
 """
 
-import heapq
 from collections.abc import Iterable
 
 import regex
+
+from minfer_lib.errors import UnsupportedError
+from minfer_lib.text.merge import merge
+from minfer_lib.text.vocabulary import read_merges, utf8
 
 # --- Words: what the merges never cross ---------------------------------------------------------------------------
 
@@ -21,6 +24,9 @@ def _llama3_words(digits: str) -> str:
     )
 
 
+_QWEN2 = (_llama3_words(r"\p{N}"),)
+_LLAMA3 = (_llama3_words(r"\p{N}{1,3}"),)
+
 # name in the file -> expressions applied one after the other, each to the pieces that the one before left
 PRE_TOKENIZERS: dict[str, tuple[str, ...]] = {
     "default": (r"[\p{P}\$\+<=>\^~\|]+", _GPT2, r"\p{N}+", r"[0-9][0-9][0-9]"),
@@ -29,11 +35,14 @@ PRE_TOKENIZERS: dict[str, tuple[str, ...]] = {
     "starcoder": _DIGIT_THEN_GPT2,
     "refact": _DIGIT_THEN_GPT2,
     "command-r": _DIGIT_THEN_GPT2,
-    "qwen2": (_llama3_words(r"\p{N}"),),
-    "llama-bpe": (_llama3_words(r"\p{N}{1,3}"),),
+    "qwen2": _QWEN2,
+    "deepseek-r1-qwen": _QWEN2,
+    "llama-bpe": _LLAMA3,
+    "llama3": _LLAMA3,
+    "llama-v3": _LLAMA3,
 }
 # Llama 3 begins every text with BOS, and takes a word that is a token as it is, without merging.
-WHOLE_WORDS = frozenset({"llama-bpe"})
+WHOLE_WORDS = frozenset({"llama-bpe", "llama3", "llama-v3"})
 
 
 def split_words(text: str, expressions: Iterable[str]) -> list[str]:
@@ -60,48 +69,40 @@ CHARACTER_OF = dict(enumerate(_byte_characters()))
 BYTE_OF = {character: byte for byte, character in CHARACTER_OF.items()}
 
 
-def utf8(text: str) -> bytes:
-    """UTF-8, where U+DC80 … U+DCFF are the raw bytes that Python's surrogateescape made them from."""
-    return text.encode("utf-8", "surrogateescape")
+# --- The vocabulary -----------------------------------------------------------------------------------------------
 
 
-# --- Merges -------------------------------------------------------------------------------------------------------
+class ByteLevelBpe:
+    """The rules of a vocabulary of model "gpt2": words by `tokenizer.ggml.pre`, merges in the order of the file.
 
-
-def merge(symbols: Iterable[str], rank_of: dict[str, int]) -> list[str]:
-    """Merge neighbours until no rule is left: the lowest rank first, the leftmost of equals. O(n log n).
-
-    `rank_of` maps "left right" to the rule's place in the file. Source: llama.cpp llm_tokenizer_bpe_session.
+    Raises UnsupportedError for a pre-tokenizer that is not in PRE_TOKENIZERS, GgufError for merges that are none.
     """
-    symbols = list(symbols)
-    end = len(symbols)
-    # A linked list: a merge grows the left symbol and takes the right one out of the chain.
-    before, after = list(range(-1, end - 1)), list(range(1, end + 1))
-    queue: list[tuple[int, int]] = []
 
-    def rank(left: int) -> int | None:
-        """Rank of the pair that begins at `left`, as it is now."""
-        if left < 0 or not symbols[left] or after[left] == end:
-            return None
-        return rank_of.get(f"{symbols[left]} {symbols[after[left]]}")
+    default_ids = {"bos": 11, "eos": 11}  # where the file names none, as in llama.cpp
+    added_space = ""  # before a text
 
-    def offer(left: int) -> None:
-        found = rank(left)
-        if found is not None:
-            heapq.heappush(queue, (found, left))
+    def __init__(self, metadata: dict, id_of: dict[str, int]):
+        pre = str(metadata.get("tokenizer.ggml.pre", "default"))
+        if pre not in PRE_TOKENIZERS:
+            raise UnsupportedError(f"pre-tokenizer {pre!r} is not supported; known are {', '.join(PRE_TOKENIZERS)}")
+        self._expressions = PRE_TOKENIZERS[pre]
+        self._whole_words = self.default_add_bos = pre in WHOLE_WORDS
+        self._id_of = id_of
+        self._rank_of = read_merges(metadata)
 
-    for left in range(end - 1):
-        offer(left)
-    while queue:
-        promised, left = heapq.heappop(queue)
-        if rank(left) != promised:  # one of the two was merged with another since
-            continue
-        right = after[left]
-        symbols[left] += symbols[right]
-        symbols[right] = ""
-        after[left] = after[right]
-        if after[left] < end:
-            before[after[left]] = left
-        offer(before[left])
-        offer(left)
-    return [symbol for symbol in symbols if symbol]
+    def words(self, text: str, begins: bool) -> list[str]:
+        return split_words(text, self._expressions)
+
+    def word_ids(self, word: str) -> list[int]:
+        characters = utf8(word).decode("latin-1").translate(CHARACTER_OF)
+        if self._whole_words and characters in self._id_of:
+            return [self._id_of[characters]]
+        ids = []
+        for symbol in merge(characters, lambda left, right: self._rank_of.get(f"{left} {right}")):
+            # A rule may make a symbol that is no token: its bytes then stand alone.
+            known = [symbol] if symbol in self._id_of else [byte for byte in symbol if byte in self._id_of]
+            ids += [self._id_of[token] for token in known]
+        return ids
+
+    def token_bytes(self, token: str) -> bytes:
+        return bytes(BYTE_OF[character] for character in token) if BYTE_OF.keys() >= set(token) else utf8(token)

@@ -1,125 +1,140 @@
-"""Byte-level BPE: text to token ids and back, as a GGUF file describes it.
+"""Text to token ids and back, as a GGUF file describes it.
 
-Four steps lead from text to ids. Special tokens are cut out of the raw text; what is left is split into words by the
-model's regular expressions; a word's bytes are written as printable characters and its neighbours merged, the earliest
-rule of the file first; each merged symbol is looked up.
+Special tokens are cut out of the raw text first. What is left is split into words, and the characters of each word are
+merged into tokens: `bpe` and `sentencepiece` hold the two sets of rules for that.
 """
 
 import codecs
 import operator
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 import numpy as np
 
-from minfer_lib.errors import ArgumentError, GgufError
-from minfer_lib.text.bpe import BYTE_OF, CHARACTER_OF, PRE_TOKENIZERS, WHOLE_WORDS, merge, split_words, utf8
+from minfer_lib.errors import ArgumentError, GgufError, UnsupportedError
+from minfer_lib.text.bpe import ByteLevelBpe
+from minfer_lib.text.sentencepiece import SentencePiece
+from minfer_lib.text.special import END_KEYS, END_TEXTS, GAP_TEXTS, longest_first, partition
 from minfer_lib.text.vocabulary import (
+    BYTE,
     CONTROL,
-    END_KEYS,
-    END_TEXTS,
-    LEGACY_ID,
+    NORMAL,
     UNKNOWN,
     USER_DEFINED,
-    check_supported,
-    read_merges,
+    read_flag,
     read_special_id,
     read_tokens,
     read_types,
+    utf8,
 )
 
-
-def _cut(fragment: str, text: str, token_id: int) -> Iterator[str | int]:
-    first, *others = fragment.split(text)
-    yield first
-    for other in others:
-        yield token_id
-        yield other
+RULES = {"gpt2": ByteLevelBpe, "llama": SentencePiece}  # tokenizer.ggml.model -> how words become tokens
+SPECIAL_TYPES = (UNKNOWN, CONTROL, USER_DEFINED)  # read from the raw text, and written as they are called
+BYTE_TEXT = re.compile("<0x[0-9A-F]{2}>")
+_LONGEST_KEPT = 64  # characters of a word whose ids are remembered
 
 
-def partition(text: str, specials: Iterable[tuple[str, int]]) -> list[str | int]:
-    """Cut special tokens out of text, one after the other in the order given: a list of pieces of text and ids.
-
-    Longest first is the order that matters: no part of a longer token is then taken for a shorter one.
-    """
-    fragments: list[str | int] = [text]
-    for special, token_id in specials:
-        if special in text:
-            fragments = [
-                piece
-                for fragment in fragments
-                for piece in (_cut(fragment, special, token_id) if isinstance(fragment, str) else (fragment,))
-            ]
-    return [fragment for fragment in fragments if fragment != ""]
+def _rules(metadata: dict) -> type[ByteLevelBpe] | type[SentencePiece]:
+    model = str(metadata.get("tokenizer.ggml.model", "no_vocab"))
+    if model == "no_vocab":
+        raise UnsupportedError("this model has no vocabulary: it cannot read or write text, feed it token ids instead")
+    if model not in RULES:
+        raise UnsupportedError(
+            f"tokenizer model {model!r} is not supported, only 'gpt2' (byte-level BPE) and 'llama' (SentencePiece): "
+            "feed token ids instead"
+        )
+    return RULES[model]
 
 
 class Tokenizer:
     """A GGUF file's vocabulary: text to token ids and back.
 
-    `metadata` is the file's dict of keys, of which it reads `tokenizer.ggml.*`: model, pre, tokens (list of str),
-    token_type (integers), merges (list of str), the special ids and add_bos_token.
+    `metadata` is the file's dict of keys, of which it reads `tokenizer.ggml.*`: model ("gpt2": byte-level BPE, or
+    "llama": SentencePiece), pre, tokens (list of str), token_type (integers), merges (list of str) or scores (numbers),
+    the special ids, add_bos_token, add_eos_token and add_space_prefix.
 
-    Attributes: `.tokens` (list of str, as in the file), `.bos` and `.eos` (an id or None), `.add_bos` (whether the file
-    wants BOS before a text), `.end_ids` (frozenset of the ids that end a generation).
+    Attributes: `.tokens` (list of str, as in the file), `.bos` and `.eos` (an id or None), `.add_bos` and `.add_eos`
+    (whether the file wants BOS before a text, EOS after it), `.end_ids` (frozenset of the ids that end a generation).
 
     Raises UnsupportedError for a kind of vocabulary that it cannot read, GgufError for one that contradicts itself.
     Source: llama.cpp llama-vocab.cpp, llama_vocab::impl::load.
     """
 
     def __init__(self, metadata: dict):
-        pre = check_supported(metadata)
-        self._expressions = PRE_TOKENIZERS[pre]
-        self._whole_words = pre in WHOLE_WORDS
+        rules = _rules(metadata)
         self.tokens, self._id_of = read_tokens(metadata)
-        self._rank_of = read_merges(metadata)
+        self._rules = rules(metadata, self._id_of)
+        self._word_ids = lru_cache(maxsize=1 << 16)(self._rules.word_ids)
 
         count = len(self.tokens)
-        self.bos = read_special_id(metadata, "bos", count, LEGACY_ID)
-        self.eos = read_special_id(metadata, "eos", count, LEGACY_ID)
-        self.add_bos = bool(metadata.get("tokenizer.ggml.add_bos_token", pre in WHOLE_WORDS))
-        if self.add_bos and self.bos is None:
-            raise GgufError("the file wants BOS before a text (add_bos_token), but names no bos_token_id")
+        self.bos = read_special_id(metadata, "bos", count, rules.default_ids["bos"])
+        self.eos = read_special_id(metadata, "eos", count, rules.default_ids["eos"])
+        self.add_bos = read_flag(metadata, "add_bos_token", self._rules.default_add_bos)
+        self.add_eos = read_flag(metadata, "add_eos_token", False)
+        for name, wanted, token_id in (("bos", self.add_bos, self.bos), ("eos", self.add_eos, self.eos)):
+            if wanted and token_id is None:
+                raise GgufError(f"the file wants {name.upper()} (add_{name}_token), but names no {name}_token_id")
 
         named_ends = {self.eos, *(read_special_id(metadata, name, count) for name in END_KEYS)} - {None}
-        text_ends = {self._id_of[text] for text in END_TEXTS if text in self._id_of}
-        self.end_ids = frozenset(named_ends | text_ends)
+        self.end_ids = frozenset(named_ends | {*self._of_texts(END_TEXTS)})
 
         types = read_types(metadata, count)
-        types[list(text_ends)] = CONTROL  # some files call them normal, and then would read them letter by letter
-        self._user_defined = self._longest_first(np.flatnonzero(types == USER_DEFINED))
-        self._specials = self._longest_first(np.flatnonzero(np.isin(types, (UNKNOWN, CONTROL, USER_DEFINED))))
-        self._special_ids = frozenset(token_id for _, token_id in self._specials)
-        self._word_ids = lru_cache(maxsize=1 << 16)(self._merge_word)
+        types[self._of_texts(END_TEXTS + GAP_TEXTS)] = CONTROL  # or they would be read letter by letter
+        self._types = types.tolist()
+        self._specials = self._of_types(types, SPECIAL_TYPES)
+        self._user_defined = self._of_types(types, (USER_DEFINED,))
+        self._byte_of = dict(map(self._byte, np.flatnonzero(types == BYTE).tolist()))
 
-    def _longest_first(self, ids: np.ndarray) -> list[tuple[str, int]]:
-        texts = [(self.tokens[token_id], token_id) for token_id in ids.tolist()]
-        return sorted(texts, key=lambda special: -len(utf8(special[0])))
+    def _of_texts(self, texts: Iterable[str]) -> list[int]:
+        return [self._id_of[text] for text in texts if text in self._id_of]
+
+    def _of_types(self, types: np.ndarray, wanted: tuple[int, ...]) -> list[tuple[str, int]]:
+        return longest_first((self.tokens[i], i) for i in np.flatnonzero(np.isin(types, wanted)).tolist())
+
+    def _byte(self, token_id: int) -> tuple[int, bytes]:
+        text = self.tokens[token_id]
+        if not BYTE_TEXT.fullmatch(text):
+            raise GgufError(
+                f"tokenizer.ggml.tokens[{token_id}] is {text!r}, of the type that stands for a byte: it must be one of "
+                "<0x00> to <0xFF>"
+            )
+        return token_id, bytes.fromhex(text[3:5])
 
     def __len__(self) -> int:
         return len(self.tokens)
 
-    def encode(self, text: str, special: bool = True, bos: bool | None = None) -> list[int]:
+    def encode(self, text: str, special: bool = True, bos: bool | None = None, eos: bool | None = False) -> list[int]:
         """Token ids of text.
 
         special: whether "<|im_start|>" in the text is the token of that name, or twelve characters to read as any
         others; tokens that the vocabulary's makers defined as words of their own (type 4) are found either way.
-        bos: whether BOS comes first; None does as the file says. EOS is never appended: a prompt is to be continued.
+        bos, eos: whether BOS comes first and EOS last; None does as the file says. A prompt is to be continued, so EOS
+        is only appended on request.
 
         A byte that no token stands for is dropped. A lone surrogate from U+DC80 to U+DCFF is the raw byte that Python
         made it from (surrogateescape, as in sys.argv); any other lone surrogate is an ArgumentError.
         """
         self._check_text(text)
-        bos = self.add_bos if bos is None else bos
-        if bos and self.bos is None:
-            raise ArgumentError("bos=True, but this vocabulary names no BOS token")
-        ids = [self.bos] if bos else []
+        ids = self._edge("bos", bos, self.add_bos, self.bos)
+        begins = True  # a text, or what follows a special token
         for fragment in partition(text, self._specials if special else self._user_defined):
             if isinstance(fragment, str):
-                for word in split_words(fragment, self._expressions):
-                    ids += self._word_ids(word)
+                for word in self._rules.words(fragment, begins):
+                    ids += self._word_ids(word) if len(word) <= _LONGEST_KEPT else self._rules.word_ids(word)
             else:
                 ids.append(fragment)
-        return ids
+            begins = not isinstance(fragment, str)
+        return ids + self._edge("eos", eos, self.add_eos, self.eos)
+
+    @staticmethod
+    def _edge(name: str, asked: bool | None, wanted: bool, token_id: int | None) -> list[int]:
+        """The token at one end of a text, or none."""
+        if not (wanted if asked is None else asked):
+            return []
+        if token_id is None:
+            raise ArgumentError(f"{name}=True, but this vocabulary names no {name.upper()} token")
+        return [token_id]
 
     @staticmethod
     def _check_text(text: str) -> None:
@@ -130,18 +145,6 @@ class Tokenizer:
         except UnicodeEncodeError as error:
             raise ArgumentError(f"the text is not Unicode: a lone surrogate at index {error.start}") from None
 
-    def _merge_word(self, word: str) -> tuple[int, ...]:
-        """Ids of one word; `_word_ids` remembers them."""
-        characters = utf8(word).decode("latin-1").translate(CHARACTER_OF)
-        if self._whole_words and characters in self._id_of:
-            return (self._id_of[characters],)
-        ids = []
-        for symbol in merge(characters, self._rank_of):
-            # A rule may make a symbol that is no token: its bytes then stand alone.
-            known = [symbol] if symbol in self._id_of else [byte for byte in symbol if byte in self._id_of]
-            ids += [self._id_of[token] for token in known]
-        return tuple(ids)
-
     def token_bytes(self, token_id: int) -> bytes:
         """The bytes that a token adds to the text; a special token adds its own text. ArgumentError if out of range."""
         try:
@@ -150,24 +153,34 @@ class Tokenizer:
             raise ArgumentError(f"a token id is an integer, not {token_id!r}") from None
         if not 0 <= index < len(self.tokens):
             raise ArgumentError(f"token id {index} is outside the vocabulary of {len(self.tokens)} tokens")
-        text = self.tokens[index]
-        if index in self._special_ids or not BYTE_OF.keys() >= set(text):
+        text, type_ = self.tokens[index], self._types[index]
+        if type_ in SPECIAL_TYPES:
             return utf8(text)
-        return bytes(BYTE_OF[character] for character in text)
+        if type_ == BYTE:
+            return self._byte_of[index]
+        return self._rules.token_bytes(text) if type_ == NORMAL else b""
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of token ids. Bytes that are not UTF-8 become U+FFFD. ArgumentError for an id out of range."""
-        return b"".join(map(self.token_bytes, ids)).decode("utf-8", "replace")
+        """The text of token ids. Bytes that are not UTF-8 become U+FFFD. ArgumentError for an id out of range.
+
+        The ids are a text from its beginning, so the space that SentencePiece puts there is taken away again. For ids
+        that continue a text, use `stream`.
+        """
+        pieces = list(map(self.token_bytes, ids))
+        if pieces:
+            pieces[0] = pieces[0].removeprefix(self._rules.added_space.encode())
+        return b"".join(pieces).decode("utf-8", "replace")
 
     def stream(self) -> "TokenStream":
-        """A decoder for tokens that arrive one by one."""
+        """A decoder for tokens that arrive one by one and continue a text."""
         return TokenStream(self)
 
 
 class TokenStream:
     """Decodes tokens one by one, and holds back the bytes of a character that is not complete yet.
 
-    What `feed` and the last `finish` return, joined, is what `Tokenizer.decode` returns for the same ids.
+    What `feed` and the last `finish` return, joined, is what the ids add to a text that is there already: what
+    `Tokenizer.decode` returns for them, and, with SentencePiece, the space before the first word.
     """
 
     def __init__(self, tokenizer: Tokenizer):

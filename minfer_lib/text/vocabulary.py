@@ -1,4 +1,4 @@
-"""What a GGUF file says of its vocabulary, checked: tokens, merge rules, types, special ids, and what ends a text.
+"""What a GGUF file says of its vocabulary, checked: tokens, merge rules, scores, types, special ids, flags.
 
 Source: llama.cpp llama-vocab.cpp, llama_vocab::impl::load.
 """
@@ -7,23 +7,14 @@ import operator
 
 import numpy as np
 
-from minfer_lib.errors import GgufError, UnsupportedError
-from minfer_lib.text.bpe import PRE_TOKENIZERS
+from minfer_lib.errors import GgufError
 
-UNKNOWN, CONTROL, USER_DEFINED = 2, 3, 4  # tokenizer.ggml.token_type; 1 is a normal token, 5 unused, 6 a byte
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6  # tokenizer.ggml.token_type
 
-# Texts that end a generation whatever the file says of them, as in llama.cpp. The last three lines are markers of
-# code models: they begin another file, which is an end too.
-END_TEXTS = (
-    *("<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<|calls|>", "<|flush|>"),
-    *("<|endoftext|>", "<|end_of_text|>", "<end_of_turn>", "<end_of_utterance>", "<turn|>", "<|tool_response>"),
-    *("</s>", "<eos>", "<EOT>", "_<EOT>", "[EOT]", "[EOS]", "<｜end▁of▁sentence｜>", "[e~["),
-    *("<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]"),
-    *("<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>"),
-    *("<|file_sep|>",),
-)
-END_KEYS = ("eot", "eom", "fim_pad", "fim_rep", "fim_sep")
-LEGACY_ID = 11  # BOS and EOS of a byte-level BPE file that names none, as in llama.cpp
+
+def utf8(text: str) -> bytes:
+    """UTF-8, where U+DC80 … U+DCFF are the raw bytes that Python's surrogateescape made them from."""
+    return text.encode("utf-8", "surrogateescape")
 
 
 def _strings(metadata: dict, name: str) -> list[str]:
@@ -34,6 +25,7 @@ def _strings(metadata: dict, name: str) -> list[str]:
 
 
 def read_tokens(metadata: dict) -> tuple[list[str], dict[str, int]]:
+    """The text of each token, and the token of each text."""
     tokens = _strings(metadata, "tokens")
     if not tokens:
         raise GgufError("tokenizer.ggml.tokens is empty: a vocabulary needs at least one token")
@@ -47,6 +39,7 @@ def read_tokens(metadata: dict) -> tuple[list[str], dict[str, int]]:
 
 
 def read_merges(metadata: dict) -> dict[str, int]:
+    """The place of each rule "left right" in the file."""
     merges = _strings(metadata, "merges")
     for rank, rule in enumerate(merges):
         if rule.find(" ", 1) < 0:
@@ -55,21 +48,41 @@ def read_merges(metadata: dict) -> dict[str, int]:
     return dict(zip(reversed(merges), range(len(merges) - 1, -1, -1), strict=True))
 
 
-def read_types(metadata: dict, count: int) -> np.ndarray:
-    """The type of each token, int[count]; a file without them has normal tokens only."""
-    given = metadata.get("tokenizer.ggml.token_type")
+def _numbers(metadata: dict, name: str, count: int, kinds: str, wanted: str) -> np.ndarray | None:
+    """A list with one number a token; `kinds` are NumPy's letters for the dtypes that it may have."""
+    given = metadata.get(f"tokenizer.ggml.{name}")
     if given is None:
-        return np.ones(count, np.int64)
-    types = np.array(given)
-    if types.dtype.kind not in "iu" or types.shape != (count,):
+        return None
+    try:
+        numbers = np.array(given)
+    except ValueError:  # lists of different lengths
+        numbers = np.array(None)
+    if numbers.dtype.kind not in kinds or numbers.shape != (count,):
         raise GgufError(
-            f"tokenizer.ggml.token_type holds {types.dtype}{list(types.shape)}: it must be one integer for each of the "
+            f"tokenizer.ggml.{name} holds {numbers.dtype}{list(numbers.shape)}: it must be {wanted} for each of the "
             f"{count} tokens"
         )
-    return types
+    return numbers
+
+
+def read_types(metadata: dict, count: int) -> np.ndarray:
+    """The type of each token, int[count]; a file without them has normal tokens only."""
+    types = _numbers(metadata, "token_type", count, "iu", "one integer")
+    return np.full(count, NORMAL) if types is None else types
+
+
+def read_scores(metadata: dict, count: int) -> list[float]:
+    """The score of each token; a file without them gives all the same."""
+    scores = _numbers(metadata, "scores", count, "iuf", "one number")
+    if scores is None:
+        return [0.0] * count
+    if np.isnan(scores).any():
+        raise GgufError(f"tokenizer.ggml.scores[{np.isnan(scores).argmax()}] is NaN: a score is a number to compare")
+    return scores.astype(np.float32).tolist()
 
 
 def read_special_id(metadata: dict, name: str, count: int, default: int | None = None) -> int | None:
+    """The id that the file gives to the token called `name`, or the default one, if there are so many tokens."""
     key = f"tokenizer.ggml.{name}_token_id"
     if key not in metadata:
         return default if default is not None and default < count else None
@@ -82,14 +95,9 @@ def read_special_id(metadata: dict, name: str, count: int, default: int | None =
     return token_id
 
 
-def check_supported(metadata: dict) -> str:
-    """The pre-tokenizer's name, if this module can read the vocabulary."""
-    model = str(metadata.get("tokenizer.ggml.model", "no_vocab"))
-    if model == "no_vocab":
-        raise UnsupportedError("this model has no vocabulary: it cannot read or write text, feed it token ids instead")
-    if model != "gpt2":
-        raise UnsupportedError(f"tokenizer model {model!r} is not supported, only byte-level BPE ('gpt2'): feed ids")
-    pre = str(metadata.get("tokenizer.ggml.pre", "default"))
-    if pre not in PRE_TOKENIZERS:
-        raise UnsupportedError(f"pre-tokenizer {pre!r} is not supported; known are {', '.join(PRE_TOKENIZERS)}")
-    return pre
+def read_flag(metadata: dict, name: str, default: bool) -> bool:
+    """A switch of the file's, or its default."""
+    value = metadata.get(f"tokenizer.ggml.{name}", default)
+    if not isinstance(value, bool | np.bool_):
+        raise GgufError(f"tokenizer.ggml.{name} is {value!r}: it must be true or false")
+    return bool(value)

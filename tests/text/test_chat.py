@@ -8,10 +8,10 @@ import pytest
 from tokenizers import pre_tokenizers
 
 from minfer_lib.errors import ArgumentError, MinferError, UnsupportedError
+from minfer_lib.formats.gguf import read_gguf
 from minfer_lib.text import ChatTemplate, Tokenizer
 
 DATA = Path(__file__).parents[2] / "data"
-MODEL = DATA / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf"
 
 CHATML = (
     "{% for message in messages %}"
@@ -149,12 +149,8 @@ def test_messages_of_the_wrong_shape(messages):
         chat(CHATML).encode(messages)
 
 
-def test_the_real_models_template():
-    if not MODEL.exists():
-        pytest.skip(f"{MODEL.name} is not in data/models")
-    from minfer_lib.formats.gguf import read_gguf
-
-    metadata = read_gguf(MODEL).metadata
+def test_the_real_models_template(smollm2):
+    metadata = read_gguf(smollm2).metadata
     cases = json.loads((DATA / "golden" / "smollm2_135m_q4_1.json").read_text())
     golden = next(case for case in cases if case["prompt"].startswith("<|im_start|>"))
     question = golden["prompt"].split("user\n")[1].split("<|im_end|>")[0]

@@ -93,6 +93,17 @@ def test_generate_reads_special_tokens_in_the_prompt(run, model, monkeypatch):
     assert fed == [mf.load_model(model).tokenizer.encode("<|im_start|>hi")] and fed[0][0] == 1
 
 
+def test_a_sentencepiece_model_reads_bos_and_goes_on_after_a_space(run, tiny, monkeypatch):
+    path, fed = str(tiny(sentencepiece=True)), []
+    tokenizer = mf.load_model(path).tokenizer
+    said = tokenizer.encode("the 🎉", bos=False)  # four bytes, a token each
+
+    monkeypatch.setattr(mf.Session, "generate", lambda self, ids, *_, **__: fed.append(ids) or iter(said))
+    status, out, _ = run("generate", "the", "--model", path)
+    assert status == 0 and out == "the the 🎉\n"
+    assert fed == [[1, tokenizer.tokens.index("▁the")]]
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

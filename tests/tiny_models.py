@@ -25,6 +25,8 @@ def byte_characters() -> list[str]:
 
 
 TOKENS = [*CONTROLS, *byte_characters(), *(m.replace(" ", "") for m in MERGES)]
+# As many, the way SentencePiece has them.
+PIECES = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)), "▁the", "the", "he", "▁", "t", "e"]
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class Spec:
     tied: bool = False
     rope_freqs: bool = False
     vocabulary: bool = True
+    sentencepiece: bool = False
     alignment: int | None = None
     architecture: str = "llama"
     formats: dict[str, str] = field(default_factory=dict)  # "attn_q", "token_embd", … -> format; else `format`
@@ -124,6 +127,12 @@ def _add_numbers(writer: gguf.GGUFWriter, spec: Spec) -> None:
 def _add_vocabulary(writer: gguf.GGUFWriter, spec: Spec) -> None:
     if not spec.vocabulary:
         writer.add_tokenizer_model("no_vocab")
+        return
+    if spec.sentencepiece:
+        writer.add_tokenizer_model("llama")
+        writer.add_token_list(PIECES)
+        writer.add_token_scores([-float(place) for place in range(len(PIECES))])
+        writer.add_token_types([2, 3, 3, *[6] * 256, *[1] * 6])
         return
     tokens = TOKENS + [f"<unused{i}>" for i in range(spec.n_vocab - len(TOKENS))]
     writer.add_tokenizer_model("gpt2")

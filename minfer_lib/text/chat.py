@@ -50,9 +50,9 @@ def _strftime_now(layout: str) -> str:
     return datetime.now().strftime(layout)
 
 
-def _to_json(value: Any, indent: int | None = None, **_: Any) -> str:
+def _to_json(value: Any, ensure_ascii: bool = False, **options: Any) -> str:
     """JSON as models were trained on it; jinja2's own filter would escape it for HTML."""
-    return json.dumps(value, ensure_ascii=False, indent=indent)
+    return json.dumps(value, ensure_ascii=ensure_ascii, **options)
 
 
 def _environment() -> _Sandbox:

@@ -68,6 +68,7 @@ def test_bos_comes_once(add_bos, written, count):
         ("{{ bos_token }}" + ECHO + "{{ eos_token }}", "<s>Hello</s>"),
         ("{{ messages | tojson }}", '[{"role": "user", "content": "Hello"}]'),
         ("{{ {'a': 'é<'} | tojson(indent=1) }}" + ECHO, '{\n "a": "é<"\n}Hello'),
+        ("{{ {'b': 1, 'a': [2]} | tojson(separators=(',', ':'), sort_keys=true) }}" + ECHO, '{"a":[2],"b":1}Hello'),
         (ECHO + "{{ tools is none }}{{ documents is none }}{{ nothing is defined }}", "HelloTrueTrueFalse"),
         ("{% for i in [1, 2, 3] %}{% if i == 2 %}{% break %}{% endif %}{{ i }}{% endfor %}" + ECHO, "1Hello"),
         ("{% generation %}" + ECHO + "{% endgeneration %}", "Hello"),
@@ -77,6 +78,108 @@ def test_bos_comes_once(add_bos, written, count):
 )
 def test_what_templates_rely_on(source, expected):
     assert chat(source).render(HELLO) == expected
+
+
+# --- The ways in which families of models write a conversation ------------------------------------------------------
+
+TALK = [("user", "Hi "), ("assistant", "<think>\nhm\n</think>\n\nHello"), ("user", "Bye")]
+BRIEF = ("system", "Be brief.")
+
+# A system turn of its own where there is none.
+QWEN2 = """{% for m in messages %}
+{% if loop.first and m['role'] != 'system' %}
+{{ '<|im_start|>system\\nHelp.<|im_end|>\\n' }}{% endif %}
+{{ '<|im_start|>' + m.role + '\\n' + m['content'] + '<|im_end|>\\n' }}{% endfor %}
+{%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"""
+
+# Thoughts are kept after the last question only: a namespace, a list backwards, methods of a string, and a switch.
+QWEN3 = """{%- set ns = namespace(searching=true, last=messages | length - 1) %}
+{%- for m in messages[::-1] %}
+    {%- set index = messages | length - 1 - loop.index0 %}
+    {%- if ns.searching and m.role == 'user' and m.content is string and not m.content.startswith('<tool') %}
+        {%- set ns.searching = false %}
+        {%- set ns.last = index %}
+    {%- endif %}
+{%- endfor %}
+{%- if tools %}{{ tools | tojson }}{%- endif %}
+{%- for m in messages %}
+    {%- set content = m.content %}
+    {%- if m.role == 'assistant' and '</think>' in content and loop.index0 < ns.last %}
+        {%- set content = content.split('</think>')[-1].lstrip('\\n') %}
+    {%- endif %}
+    {{- '<|im_start|>' ~ m.role ~ '\\n' ~ content ~ '<|im_end|>\\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}
+    {{- '<|im_start|>assistant\\n' }}
+    {%- if enable_thinking is defined and enable_thinking is false %}{{- '<think>\\n\\n</think>\\n\\n' }}{%- endif %}
+{%- endif %}"""
+
+# BOS at every question, the system turn inside the first, and turns that must alternate.
+LLAMA2 = """{% if messages[0]['role'] == 'system' %}{% set rest, system = messages[1:], messages[0]['content'] %}
+{% else %}{% set rest, system = messages, false %}{% endif %}
+{% for m in rest %}
+{% if (m['role'] == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('Turns must alternate') }}{% endif %}
+{% if loop.index0 == 0 and system != false %}{% set said = '<<SYS>>' + system + '<</SYS>>' + m['content'] %}
+{% else %}{% set said = m['content'] %}{% endif %}
+{% if m['role'] == 'user' %}{{ bos_token + '[INST] ' + said.strip() + ' [/INST]' }}
+{%- elif m['role'] == 'assistant' %}{{ ' ' + said.strip() + ' ' + eos_token }}{% endif %}
+{% endfor %}"""
+
+# The date, macros, and a default for what nobody passes.
+LLAMA3 = """{{- bos_token }}
+{%- if not day is defined %}{%- if strftime_now is defined %}{%- set day = strftime_now('%d %b %Y') %}
+{%- else %}{%- set day = '26 Jul 2024' %}{%- endif %}{%- endif %}
+{%- macro turn(role, text) %}{{- '<|im_start|>' + role + '\\n\\n' + text | trim + '<|im_end|>' }}{%- endmacro %}
+{{- turn('system', 'It is ' + (day | length > 8) | string) }}
+{%- for m in messages %}{{- turn(m.role, m.content) }}{%- endfor %}
+{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n\\n' }}{%- endif %}"""
+
+GEMMA = """{{ bos_token }}{% if messages[0]['role'] == 'system' %}{{ raise_exception('No system turn') }}{% endif %}
+{% for m in messages %}
+{% if m['role'] == 'assistant' %}{% set role = 'model' %}{% else %}{% set role = m['role'] %}{% endif %}
+{{ '<turn>' + role + '\\n' + m['content'] | trim + '</turn>\\n' }}{% endfor %}"""
+
+FAMILIES = [
+    (QWEN2, TALK[:1], "<|im_start|>system\nHelp.<|im_end|>\n<|im_start|>user\nHi <|im_end|>\n<|im_start|>assistant\n"),
+    (
+        QWEN2,
+        [BRIEF, *TALK[:1]],
+        "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi <|im_end|>\n<|im_start|>assistant\n",
+    ),
+    (
+        QWEN3,
+        TALK,
+        "<|im_start|>user\nHi <|im_end|>\n<|im_start|>assistant\nHello<|im_end|>\n<|im_start|>user\nBye<|im_end|>\n"
+        "<|im_start|>assistant\n",
+    ),
+    (LLAMA2, TALK[:1], "<s>[INST] Hi [/INST]"),
+    (
+        LLAMA2,
+        [BRIEF, ("user", "Hi"), ("assistant", "Yo"), ("user", "Bye")],
+        "<s>[INST] <<SYS>>Be brief.<</SYS>>Hi [/INST] Yo </s><s>[INST] Bye [/INST]",
+    ),
+    (
+        LLAMA3,
+        TALK[:1],
+        "<s><|im_start|>system\n\nIt is True<|im_end|><|im_start|>user\n\nHi<|im_end|><|im_start|>assistant\n\n",
+    ),
+    (GEMMA, [("user", "Hi"), ("assistant", "Yo")], "<s><turn>user\nHi</turn>\n<turn>model\nYo</turn>\n"),
+]
+
+
+@pytest.mark.parametrize("source, talk, expected", FAMILIES)
+def test_templates_in_the_manner_of_known_models(source, talk, expected):
+    messages = [{"role": role, "content": content} for role, content in talk]
+    template = chat(source, add_bos_token=True)
+    assert template.render(messages) == expected
+    ids = template.encode(messages)
+    assert ids[0] == 256 and ids[1] != 256, "BOS once, whoever writes it"
+
+
+@pytest.mark.parametrize("source, talk, reason", [(LLAMA2, TALK[1:], "alternate"), (GEMMA, [BRIEF], "No system turn")])
+def test_templates_that_refuse_a_conversation(source, talk, reason):
+    with pytest.raises(ArgumentError, match=reason):
+        chat(source).render([{"role": role, "content": content} for role, content in talk])
 
 
 def test_strftime_now():

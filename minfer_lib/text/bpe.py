@@ -90,7 +90,7 @@ class ByteLevelBpe:
         self._id_of = id_of
         self._rank_of = read_merges(metadata)
 
-    def words(self, text: str, begins: bool) -> list[str]:
+    def words(self, text: str) -> list[str]:
         return split_words(text, self._expressions)
 
     def word_ids(self, word: str) -> list[int]:

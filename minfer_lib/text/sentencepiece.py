@@ -1,7 +1,8 @@
 """SentencePiece's BPE: characters merged into tokens, the token with the highest score first; the rest as bytes.
 
 There are no merge rules: two neighbours may be merged if together they are a token. A space is a character like any
-other, written "▁", and one is put before a text so that its first word is the word that stands elsewhere after a space.
+other, written "▁", and one is put before a text, and before what follows a special token, so that a first word is the
+same word as elsewhere after a space.
 Source: llama.cpp llama-vocab.cpp, llm_tokenizer_spm_session and llama_vocab::impl::tokenize.
 """
 
@@ -29,8 +30,8 @@ class SentencePiece:
         # and each word is merged once for all its occurrences.
         self._cuts_at_spaces = not any(SPACE in token.lstrip(SPACE) for token in id_of)
 
-    def words(self, text: str, begins: bool) -> list[str]:
-        text = ((self.added_space if begins else "") + text).replace(" ", SPACE)
+    def words(self, text: str) -> list[str]:
+        text = (self.added_space + text).replace(" ", SPACE)
         return _WORD.findall(text) if self._cuts_at_spaces else [text]
 
     def word_ids(self, word: str) -> list[int]:

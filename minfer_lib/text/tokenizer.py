@@ -117,14 +117,12 @@ class Tokenizer:
         """
         self._check_text(text)
         ids = self._edge("bos", bos, self.add_bos, self.bos)
-        begins = True  # a text, or what follows a special token
         for fragment in partition(text, self._specials if special else self._user_defined):
             if isinstance(fragment, str):
-                for word in self._rules.words(fragment, begins):
+                for word in self._rules.words(fragment):
                     ids += self._word_ids(word) if len(word) <= _LONGEST_KEPT else self._rules.word_ids(word)
             else:
                 ids.append(fragment)
-            begins = not isinstance(fragment, str)
         return ids + self._edge("eos", eos, self.add_eos, self.eos)
 
     @staticmethod

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-PARTS = {  # a part of a token's time -> its steps of the forward pass (model/program.py)
+PARTS = {  # a part of a token's time -> its steps of the forward pass (model/program.py); a model may lack some
     "matmul": ("qkv", "attn_output", "gate_up", "ffn_down", "logits"),  # gate_up: with SwiGLU
-    "attention": ("rope", "attention"),
+    "attention": ("bias", "head_norm", "rope", "attention"),
     "sampling": (),
     "rest": ("attn_norm", "attn_quantize", "ffn_norm", "act_quantize", "output_norm"),
 }
@@ -31,7 +31,7 @@ class Timing:
 
     def parts(self) -> dict[str, float]:
         """The wall time in PARTS. The rest is what is left: its steps, and the calls from Python."""
-        parts = {part: sum(self.steps[step] for step in steps) for part, steps in PARTS.items()}
+        parts = {part: sum(self.steps.get(step, 0.0) for step in steps) for part, steps in PARTS.items()}
         parts["sampling"] = self.sampling
         return parts | {"rest": self.wall - parts["matmul"] - parts["attention"] - parts["sampling"]}
 
@@ -43,5 +43,8 @@ class Timing:
 
         lines = []
         for part, seconds in self.parts().items():
-            lines += [line(part, seconds), *(line(f"  {step}", self.steps[step]) for step in PARTS[part])]
+            lines += [
+                line(part, seconds),
+                *(line(f"  {step}", self.steps[step]) for step in PARTS[part] if step in self.steps),
+            ]
         return "\n".join(lines)

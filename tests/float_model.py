@@ -1,4 +1,4 @@
-"""The yardstick: a llama forward pass in float64 NumPy, its weights decoded by the `gguf` package. No minfer code.
+"""The yardstick: llama, qwen2 and qwen3 in float64 NumPy, weights decoded by the `gguf` package. No minfer code.
 
 Two questions can be asked of it. `logits`: what would the model say in exact arithmetic? `stages`: given what the
 engine had in hand before a stage, what should have come out? The second is tight for quantized weights too, because
@@ -18,13 +18,10 @@ Arrays = dict[str, np.ndarray]
 class FloatModel:
     def __init__(self, path: Path) -> None:
         reader = gguf.GGUFReader(path)
-        get = {key.removeprefix("llama."): field.contents() for key, field in reader.fields.items()}
+        self.architecture = reader.fields["general.architecture"].contents()
+        get = {key.removeprefix(self.architecture + "."): field.contents() for key, field in reader.fields.items()}
         self.n_heads, self.n_kv_heads = get["attention.head_count"], get["attention.head_count_kv"]
-        self.eps, self.base, self.n_layers = (
-            get["attention.layer_norm_rms_epsilon"],
-            get["rope.freq_base"],
-            get["block_count"],
-        )
+        self.eps, self.n_layers = get["attention.layer_norm_rms_epsilon"], get["block_count"]
         self.head = get.get("attention.key_length", get["embedding_length"] // self.n_heads)
         self.quantized, self.w = set(), {}
         for tensor in reader.tensors:
@@ -33,18 +30,51 @@ class FloatModel:
             if tensor.tensor_type.name.startswith("Q"):
                 self.quantized.add(tensor.name)
         self.output = "output.weight" if "output.weight" in self.w else "token_embd.weight"
+        self._split_fused()
+        self.turn, self.stretch = self._turns(get)
+
+    def _split_fused(self) -> None:
+        q, kv = self.n_heads * self.head, self.n_kv_heads * self.head
+        for name in [name for name in self.w if ".attn_qkv." in name]:
+            for n, part in zip("qkv", np.split(self.w.pop(name), [q, q + kv]), strict=True):
+                self.w[name.replace("qkv", n)] = part
+                if name in self.quantized:
+                    self.quantized.add(name.replace("qkv", n))
+
+    def _turns(self, get: dict) -> tuple[np.ndarray, float]:
+        """Radians a position of each pair, and what a turned pair is multiplied by."""
+        half, base = self.head // 2, get["rope.freq_base"]
+        turn = base ** (-np.arange(half) / half) / self.w.get("rope_freqs.weight", 1.0)
+        factor = get.get("rope.scaling.factor", get.get("rope.scale_linear", 1.0))
+        stretch = get.get("rope.scaling.attn_factor", 1.0)
+        kind = get.get("rope.scaling.type", "linear")
+        if kind == "linear":
+            turn = turn / factor
+        if kind == "yarn":  # the paper's ramp: where in the list of pairs do those lie that turn 32 times, and once?
+            context = get.get("rope.scaling.original_context_length", get["context_length"])
+            fast, slow = (half * np.log(context / (2 * np.pi * turns)) / np.log(base) for turns in (32, 1))
+            fast, slow = max(np.floor(fast), 0), min(np.ceil(slow), self.head - 1)
+            slowed = np.clip((np.arange(half) - fast) / max(slow - fast, 1e-3), 0, 1)
+            turn = turn * (1 - slowed) + turn / factor * slowed
+            stretch *= 1 + 0.1 * np.log(max(factor, 1))
+        return turn, stretch
 
     def norm(self, x: np.ndarray, name: str) -> np.ndarray:
         return x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + self.eps) * self.w[name]
 
     def rope(self, x: np.ndarray, first: int) -> np.ndarray:
-        """x: [n_tokens, heads * head], tokens from position `first` on; pairs (2i, 2i + 1) as complex numbers."""
+        """x: [n_tokens, heads * head], tokens from position `first` on. A pair is a complex number: values 2i and
+        2i + 1 of a llama head; i and i + half of Qwen's."""
         half = self.head // 2
-        angle = np.arange(first, first + len(x))[:, None] * self.base ** (-np.arange(half) / half)
-        turn = np.exp(1j * angle / self.w.get("rope_freqs.weight", 1.0))[:, None, :]
-        pairs = x.reshape(len(x), -1, half, 2)
-        turned = (pairs[..., 0] + 1j * pairs[..., 1]) * turn
-        return np.stack([turned.real, turned.imag], axis=-1).reshape(x.shape)
+        turn = self.stretch * np.exp(1j * np.arange(first, first + len(x))[:, None, None] * self.turn)
+        axis = -1 if self.architecture == "llama" else -2
+        pairs = x.reshape(len(x), -1, half, 2) if axis == -1 else x.reshape(len(x), -1, 2, half)
+        turned = (pairs.take(0, axis) + 1j * pairs.take(1, axis)) * turn
+        return np.stack([turned.real, turned.imag], axis=axis).reshape(x.shape)
+
+    def head_norm(self, x: np.ndarray, name: str) -> np.ndarray:
+        """x: [n_tokens, heads * head], every head through the norm of that name, if the model has it."""
+        return self.norm(x.reshape(len(x), -1, self.head), name).reshape(x.shape) if name in self.w else x
 
     def attention(self, q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
         """q: the last len(q) of the len(k) tokens. Each query head h reads key/value head h // group."""
@@ -64,7 +94,8 @@ class FloatModel:
         for i in range(self.n_layers):
             b = f"blk.{i}."
             h = self.norm(x, b + "attn_norm.weight")
-            q, k, v = (h @ w[f"{b}attn_{n}.weight"].T for n in "qkv")
+            q, k, v = (h @ w[f"{b}attn_{n}.weight"].T + w.get(f"{b}attn_{n}.bias", 0) for n in "qkv")
+            q, k = self.head_norm(q, b + "attn_q_norm.weight"), self.head_norm(k, b + "attn_k_norm.weight")
             x = x + self.attention(self.rope(q, 0), self.rope(k, 0), v) @ w[b + "attn_output.weight"].T
             h = self.norm(x, b + "ffn_norm.weight")
             x = x + (silu(h @ w[b + "ffn_gate.weight"].T) * (h @ w[b + "ffn_up.weight"].T)) @ w[b + "ffn_down.weight"].T
@@ -88,9 +119,18 @@ class FloatModel:
             right[b + "attn_norm"] = self.norm(x, b + "attn_norm.weight")
             for n in "qkv":
                 right[b + n] = times(t[b + "attn_norm"], f"{b}attn_{n}.weight")
+            last = {n: b + n for n in "qkv"}  # the last stage so far of each
+            for n in "qkv":
+                if f"{b}attn_{n}.bias" in self.w:
+                    right[f"{b}{n}_bias"] = t[last[n]] + self.w[f"{b}attn_{n}.bias"]
+                    last[n] = f"{b}{n}_bias"
             for n in "qk":
-                right[f"{b}{n}_rope"] = self.rope(t[b + n], first)
-            right[b + "heads"] = self.attention(t[b + "q_rope"], cached(b + "k_rope"), cached(b + "v"))
+                if f"{b}attn_{n}_norm.weight" in self.w:
+                    right[f"{b}{n}_norm"] = self.head_norm(t[last[n]], f"{b}attn_{n}_norm.weight")
+                    last[n] = f"{b}{n}_norm"
+            for n in "qk":
+                right[f"{b}{n}_rope"] = self.rope(t[last[n]], first)
+            right[b + "heads"] = self.attention(t[b + "q_rope"], cached(b + "k_rope"), cached(last["v"]))
             right[b + "attn_output"] = times(t[b + "heads"], b + "attn_output.weight")
             right[b + "after_attention"] = x + t[b + "attn_output"]
             right[b + "ffn_norm"] = self.norm(t[b + "after_attention"], b + "ffn_norm.weight")

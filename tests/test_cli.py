@@ -117,12 +117,12 @@ def test_a_sentencepiece_model_reads_bos_and_goes_on_after_a_space(run, tiny, mo
         (["inspect", "nowhere.gguf"], "nowhere.gguf"),
         (["chat", "--model", "NO VOCABULARY"], "no vocabulary"),
         (["generate", "x", "--model", "NO VOCABULARY"], "no vocabulary"),
-        (["generate", "x", "--model", "OTHER"], "'qwen2' is not built yet"),
+        (["generate", "x", "--model", "OTHER"], "'gemma3' is not built"),
         (["restore", "no such notebook"], "otebook"),
     ],
 )
 def test_an_error_is_one_message_on_stderr_and_status_1(run, tiny, model, arguments, says):
-    places = {"MODEL": model, "NO VOCABULARY": str(tiny(vocabulary=False)), "OTHER": str(tiny(architecture="qwen2"))}
+    places = {"MODEL": model, "NO VOCABULARY": str(tiny(vocabulary=False)), "OTHER": str(tiny(architecture="gemma3"))}
     status, out, err = run(*[places.get(a, a) for a in arguments])
     assert status == 1 and out == ""
     message = err.rpartition("minfer: ")

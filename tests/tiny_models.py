@@ -1,4 +1,4 @@
-"""Small random llama models as GGUF files, written by the `gguf` package: the tests' own, independent of minfer."""
+"""Small random models as GGUF files, written by the `gguf` package: the tests' own, independent of minfer."""
 
 from __future__ import annotations
 
@@ -49,6 +49,8 @@ class Spec:
     sentencepiece: bool = False
     alignment: int | None = None
     architecture: str = "llama"
+    qkv_bias: bool = False
+    fused: bool = False  # q, k and v as one matrix, and their biases as one vector
     formats: dict[str, str] = field(default_factory=dict)  # "attn_q", "token_embd", … -> format; else `format`
     format: str = "F32"
     metadata: dict[str, Any] = field(default_factory=dict)  # more keys, without the architecture's prefix
@@ -68,7 +70,12 @@ class Spec:
             "attn_norm": (e,), "attn_q": (q, e), "attn_k": (kv, e), "attn_v": (kv, e), "attn_output": (e, q),
             "ffn_norm": (e,), "ffn_gate": (f, e), "ffn_up": (f, e), "ffn_down": (e, f),
         }  # fmt: skip
-        return shapes | {f"blk.{i}.{n}.weight": s for i in range(self.n_layers) for n, s in layer.items()}
+        layer = {f"{name}.weight": shape for name, shape in layer.items()}
+        if self.qkv_bias:
+            layer |= {"attn_q.bias": (q,), "attn_k.bias": (kv,), "attn_v.bias": (kv,)}
+        if self.architecture == "qwen3":
+            layer |= {"attn_q_norm.weight": (self.head,), "attn_k_norm.weight": (self.head,)}
+        return shapes | {f"blk.{i}.{name}": shape for i in range(self.n_layers) for name, shape in layer.items()}
 
 
 def random_weights(spec: Spec, seed: int = 0) -> dict[str, np.ndarray]:
@@ -78,12 +85,26 @@ def random_weights(spec: Spec, seed: int = 0) -> dict[str, np.ndarray]:
     for name, shape in spec.shapes().items():
         if name == "rope_freqs.weight":
             weights[name] = rng.uniform(1, 8, shape).astype(np.float32)
+        elif name.endswith(".bias"):
+            weights[name] = (rng.standard_normal(shape) * 0.5).astype(np.float32)
         elif len(shape) == 1:
             weights[name] = rng.uniform(0.5, 1.5, shape).astype(np.float32)
         else:
             scale = 2 if name == "token_embd.weight" else 1.2 / np.sqrt(shape[1])
             weights[name] = (rng.standard_normal(shape) * scale).astype(np.float32)
-    return weights
+    return fused(weights) if spec.fused else weights
+
+
+def fused(weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The same weights with attn_q, attn_k and attn_v of each layer in one attn_qkv; so the biases."""
+    result = {}
+    for name, values in weights.items():
+        if ".attn_q." in name:
+            parts = [values, *(weights[name.replace(".attn_q.", f".attn_{n}.")] for n in "kv")]
+            result[name.replace(".attn_q.", ".attn_qkv.")] = np.concatenate(parts)
+        elif ".attn_k." not in name and ".attn_v." not in name:
+            result[name] = values
+    return result
 
 
 def write_model(path: Path, spec: Spec, weights: dict[str, np.ndarray] | None = None) -> Path:

@@ -13,7 +13,7 @@ from minfer_lib.matmul.pool import job_address, pool
 from minfer_lib.model import program
 from minfer_lib.model.config import Config
 from minfer_lib.model.kv_cache import KvCache
-from minfer_lib.model.norm_rope import rope_angles
+from minfer_lib.model.norm_rope import rope_angles, rope_frequencies
 from minfer_lib.model.weights import Layer, Weights
 from minfer_lib.quantize.activations import rows_quantizer
 
@@ -21,18 +21,25 @@ PIECE = 128  # the most tokens of one pass: few enough that a stop or Ctrl-C act
 
 Watch = Callable[[str, np.ndarray], None]  # called with every stage's name and its array, f32[n_tokens, …]
 
-_STAGES_OF = {  # a layer's step -> the stages that are there to be seen after it, and the buffer of each
+_STAGES_OF = {  # a layer's steps, in order -> the stages that are there to be seen after each, and their buffers
     program.ATTN_NORM: {"attn_norm": "h"},
     program.QKV: {"q": "q", "k": "k", "v": "v"},
+    program.BIAS: {"q_bias": "q", "k_bias": "k", "v_bias": "v"},
+    program.HEAD_NORM: {"q_norm": "q", "k_norm": "k"},
     program.ROPE: {"q_rope": "q", "k_rope": "k"},
     program.HEADS: {"heads": "heads"},
+    program.HEADS_ROWS: {},
     program.ATTN_OUTPUT: {"attn_output": "out", "after_attention": "x"},
     program.FFN_NORM: {"ffn_norm": "h"},
     program.GATE_UP: {"gate": "gate", "up": "up", "swiglu": "act"},
+    program.ACT_ROWS: {},
     program.FFN_DOWN: {"ffn_down": "out", "after_ffn": "x"},
 }
-LAYER_STAGES = tuple(stage for stages in _STAGES_OF.values() for stage in stages)
-STAGES = ("embedding", *LAYER_STAGES, "output_norm", "logits")  # each once, in order
+
+
+def _stages(layer: Layer, kind: int) -> dict[str, str]:
+    """_STAGES_OF a step in this layer. A stage that is named after one of its vectors needs that vector."""
+    return {stage: at for stage, at in _STAGES_OF[kind].items() if vars(layer).get(stage, at) is not None}
 
 
 def unwatched(name: str, array: np.ndarray) -> None:
@@ -53,16 +60,19 @@ class Forward:
         }  # fmt: skip
         self._buffers = {name: np.zeros((rows, width), np.float32) for name, width in widths.items()}
         self._layers, self._forms, self._matrices = self._tables(rows)
+        self._steps = self._program()
         self._counters = np.zeros(len(self._matrices), np.int64)  # of the chunks that are claimed, one a matrix
         self._spent = np.zeros(len(program.STEPS), np.int64)  # ticks, a step of the program
         self._claim = policy == "ggml"
+        self._frequencies = rope_frequencies(config, weights.rope_factors)
         self._pass = self._record()
         self._job = job_address(program.forward_job)
 
     @property
     def step_seconds(self) -> dict[str, float]:
-        """How long each step of program.STEPS has taken so far, over all layers and passes."""
-        return dict(zip(program.STEPS, (self._spent * (TICK_NS / 1e9)).tolist(), strict=True))
+        """How long each kind of step that the model has took so far, over all layers and passes."""
+        seconds = (self._spent * (TICK_NS / 1e9)).tolist()
+        return {program.STEPS[kind]: seconds[kind] for kind in np.unique(self._steps["kind"])}
 
     def __call__(self, ids: list[int], position: int, watch: Watch = unwatched, wanted: int = 1) -> np.ndarray:
         """Tokens `ids` at position, position + 1 … -> f32[wanted, n_vocab], the logits after the last `wanted` tokens.
@@ -74,13 +84,13 @@ class Forward:
         x = self._buffers["x"][: len(ids)]
         x[:] = self.weights.embed(ids)
         positions = np.arange(position, position + len(ids))
-        cos, sin = rope_angles(positions, config.rope_dim, config.rope_base, self.weights.rope_factors)
+        cos, sin = rope_angles(positions, self._frequencies, config.rope_magnitude)
         logits = np.empty((wanted, self.weights.n_vocab), np.float32)
         self._counters[:] = self.threads  # each thread begins with the chunk of its own number
         record["bad"], record["n_tokens"], record["position"], record["wanted"] = 0, len(ids), position, wanted
         record["cos"], record["sin"], record["logits"] = cos.ctypes.data, sin.ctypes.data, logits.ctypes.data
         if watch is unwatched:
-            self._run(0, config.n_layers * program.LAYER_STEPS + 2)
+            self._run(0, len(self._steps))
         else:
             self._run_watched(x, logits, watch)
         if record["bad"]:
@@ -95,12 +105,11 @@ class Forward:
     def _run_watched(self, x: np.ndarray, logits: np.ndarray, watch: Watch) -> None:
         """The same steps one call each, telling `watch` what each has left in its buffers."""
         watch("embedding", x)
-        for step in range(self.config.n_layers * program.LAYER_STEPS):
+        first = len(self._steps) - 2
+        for step, (i, kind) in enumerate(self._steps[:first].tolist()):
             self._run(step, step + 1)
-            layer, kind = divmod(step, program.LAYER_STEPS)
-            for stage, buffer in _STAGES_OF.get(kind, {}).items():
-                watch(f"blk.{layer}.{stage}", self._buffers[buffer][: len(x)])
-        first = self.config.n_layers * program.LAYER_STEPS
+            for stage, buffer in _stages(self.weights.layers[i], kind).items():
+                watch(f"blk.{i}.{stage}", self._buffers[buffer][: len(x)])
         self._run(first, first + 1)
         watch("output_norm", self._buffers["h"][: len(logits)])
         self._run(first + 1, first + 2)
@@ -125,9 +134,17 @@ class Forward:
         layers = np.array([self._layer(i, layer) for i, layer in enumerate(self.weights.layers)], program.LAYER)
         return layers, forms, np.array(table, program.MATRIX)
 
-    def _layer(self, i: int, layer: Layer) -> tuple[int, int, int, int]:
-        arrays = (layer.attn_norm, layer.ffn_norm, self.cache.keys[i], self.cache.values[i])
-        return tuple(array.ctypes.data for array in arrays)
+    def _program(self) -> np.ndarray:
+        """STEP records. A layer skips the steps whose stages it does not have: no biases, no step for them."""
+        steps = []
+        for i, layer in enumerate(self.weights.layers):
+            steps += [(i, kind) for kind, stages in _STAGES_OF.items() if not stages or _stages(layer, kind)]
+        last = len(self.weights.layers)
+        return np.array([*steps, (last, program.OUTPUT_NORM), (last, program.LOGITS)], program.STEP)
+
+    def _layer(self, i: int, layer: Layer) -> tuple[int, ...]:
+        arrays = vars(layer) | {"keys": self.cache.keys[i], "values": self.cache.values[i]}
+        return tuple(0 if arrays[name] is None else arrays[name].ctypes.data for name in program.LAYER.names)
 
     def _record(self) -> np.ndarray:
         config, record = self.config, np.zeros(1, program.PASS)
@@ -137,8 +154,14 @@ class Forward:
         record["spent"] = self._spent.ctypes.data
         record["context"], record["n_forms"] = self.cache.keys.shape[2], len(self._forms)
         record["eps"], record["scale"] = config.norm_eps, config.attention_scale
+        record["rope_halves"] = config.kind.rope_order == "halves"
         record["output_norm"] = self.weights.output_norm.ctypes.data
-        for name, table in (("layers", self._layers), ("matrices", self._matrices), ("forms", self._forms)):
+        for name, table in (
+            ("steps", self._steps),
+            ("layers", self._layers),
+            ("matrices", self._matrices),
+            ("forms", self._forms),
+        ):
             record[name] = table.ctypes.data
         for name in set(self._buffers) & set(program.PASS.names):
             record[name] = self._buffers[name].ctypes.data

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from minfer_lib.jit import kernel
+from minfer_lib.model.config import Config
 
 
 @kernel
@@ -20,15 +23,38 @@ def rms_norm(x, weight, eps, out):
             out[t, i] = x[t, i] * scale * weight[i]
 
 
-def rope_angles(
-    positions: np.ndarray, dim: int, base: float, factors: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """cos and sin, each f32[n_tokens, dim / 2], of position * base^(-2i / dim) / factor_i."""
-    frequencies = base ** (-2.0 * np.arange(dim // 2) / dim)
+def rope_frequencies(config: Config, factors: np.ndarray | None) -> np.ndarray:
+    """f64[rope_dim / 2]: by how many radians each pair turns from one position to the next.
+
+    base^(-2i / dim), divided by factor_i where the file has such (Llama 3), and by the scaling's factor: linear divides
+    all, YaRN only the slow pairs, which did not turn once in the context that the model was trained for.
+    Source: ggml `ops.cpp` (rope_yarn, rope_yarn_ramp), `ggml.c` (ggml_rope_yarn_corr_dims).
+    """
+    dim = config.rope_dim
+    frequencies = config.rope_base ** (-2.0 * np.arange(dim // 2) / dim)
     if factors is not None:
         frequencies = frequencies / factors
+    if config.rope_scaling == "yarn":
+        return frequencies * (_kept(config) + (1 - _kept(config)) / config.rope_factor)
+    return frequencies / config.rope_factor
+
+
+def _kept(config: Config) -> np.ndarray:
+    """f64[rope_dim / 2], for YaRN: 1 for pairs that turn 32 times or more in rope_context, 0 for less than once."""
+    dim, base, context = config.rope_dim, config.rope_base, config.rope_context
+
+    def pair(turns: int) -> float:
+        """Which pair, as a real number, turns so many times."""
+        return dim * math.log(context / (turns * 2 * math.pi)) / (2 * math.log(base))
+
+    first, last = max(0, math.floor(pair(32))), min(dim - 1, math.ceil(pair(1)))
+    return 1 - np.clip((np.arange(dim // 2) - first) / max(0.001, last - first), 0, 1)
+
+
+def rope_angles(positions: np.ndarray, frequencies: np.ndarray, magnitude: float) -> tuple[np.ndarray, np.ndarray]:
+    """cos and sin of position * frequency, times `magnitude`, each f32[n_tokens, rope_dim / 2]."""
     angles = positions[:, None] * frequencies
-    return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
+    return (magnitude * np.cos(angles)).astype(np.float32), (magnitude * np.sin(angles)).astype(np.float32)
 
 
 @kernel
@@ -41,6 +67,16 @@ def rope_pairs(x, cos, sin):
         even, odd = x[2 * i], x[2 * i + 1]
         x[2 * i] = even * cos[i] - odd * sin[i]
         x[2 * i + 1] = even * sin[i] + odd * cos[i]
+
+
+@kernel
+def rope_halves(x, cos, sin):
+    """As rope_pairs, for the pairs (i, half + i): ggml's NEOX order, in which Qwen's models are trained."""
+    half = cos.size
+    for i in range(half):
+        left, right = x[i], x[half + i]
+        x[i] = left * cos[i] - right * sin[i]
+        x[half + i] = left * sin[i] + right * cos[i]
 
 
 @kernel

@@ -16,17 +16,16 @@ from minfer_lib.matmul.clock import ticks
 from minfer_lib.matmul.pool import barrier
 from minfer_lib.model.attention import attend
 from minfer_lib.model.kv_cache import store_f16
-from minfer_lib.model.norm_rope import rms_norm, rope_pairs, swiglu
+from minfer_lib.model.norm_rope import rms_norm, rope_halves, rope_pairs, swiglu
 from minfer_lib.simd.address import call_quantizer, call_rows, floats_at, pointer, words_at
 
-# The steps of a layer, in order; after the last layer come OUTPUT_NORM and LOGITS.
-ATTN_NORM, QKV, ROPE, HEADS, HEADS_ROWS, ATTN_OUTPUT, FFN_NORM, GATE_UP, ACT_ROWS, FFN_DOWN = range(10)
-LAYER_STEPS = 10
-OUTPUT_NORM, LOGITS = range(2)
-STEPS = (  # their names: those of a layer, then the last two
-    *("attn_norm", "qkv", "rope", "attention", "attn_quantize", "attn_output"),
+# The kinds of step. Those of a layer, in order (BIAS and HEAD_NORM only where it has such vectors); then the last two.
+STEPS = (
+    *("attn_norm", "qkv", "bias", "head_norm", "rope", "attention", "attn_quantize", "attn_output"),
     *("ffn_norm", "gate_up", "act_quantize", "ffn_down", "output_norm", "logits"),
 )
+ATTN_NORM, QKV, BIAS, HEAD_NORM, ROPE, HEADS, HEADS_ROWS, ATTN_OUTPUT = range(8)
+FFN_NORM, GATE_UP, ACT_ROWS, FFN_DOWN, OUTPUT_NORM, LOGITS = range(8, 14)
 
 # The matrices of a layer, in the order of `PASS.matrices`; the output matrix is the last of all.
 Q, K, V, HEADS_OUT, GATE, UP, DOWN = range(7)
@@ -37,19 +36,22 @@ def _record(*names: str) -> np.dtype:
     return np.dtype([(name, np.int64) for name in names])
 
 
+STEP = _record("layer", "kind")  # kind: ATTN_NORM … LOGITS
+
 # An activation format: address of its quantizer (0: plain float32), its block, and a buffer for rows of blocks.
 FORM = _record("quantize", "block_values", "block_bytes", "rows")
 
 MATRIX = _record("rows_function", "w", "row_bytes", "n_out", "n_in", "n_blocks", "form")
 
-LAYER = _record("attn_norm", "ffn_norm", "keys", "values")
+# The addresses of a layer's vectors (0: it has none) and of its part of the cache.
+LAYER = _record("attn_norm", "ffn_norm", "q_bias", "k_bias", "v_bias", "q_norm", "k_norm", "keys", "values")
 
 # One pass: what to do, the model's numbers, and the addresses of its tables and of the buffers between steps.
 PASS = np.dtype(
     _record(
         *("control", "first_step", "last_step", "bad", "n_tokens", "position", "wanted", "claim", "counters", "spent"),
-        *("n_layers", "width", "ffn_width", "n_heads", "n_kv_heads", "head_dim", "context"),
-        *("layers", "matrices", "forms", "n_forms", "output_norm"),
+        *("n_layers", "width", "ffn_width", "n_heads", "n_kv_heads", "head_dim", "context", "rope_halves"),
+        *("steps", "layers", "matrices", "forms", "n_forms", "output_norm"),
         *("x", "h", "q", "k", "v", "heads", "out", "gate", "up", "act", "cos", "sin", "logits"),
     ).descr
     + [("eps", np.float64), ("scale", np.float64)]
@@ -63,21 +65,23 @@ def forward_job(argument, part, parts):
     The last part, the caller's, adds the ticks between one barrier and the next to its word of `spent`, int64[STEPS].
     """
     p = carray(pointer(argument), 1, PASS)[0]
-    spent, start = words_at(p.spent, LAYER_STEPS + 2), ticks()
+    spent, start = words_at(p.spent, LOGITS + 1), ticks()
+    steps = carray(pointer(p.steps), p.last_step, STEP)
     for step in range(p.first_step, p.last_step):
-        layer, kind = step // LAYER_STEPS, step % LAYER_STEPS
-        if layer < p.n_layers:
-            _layer_step(p, layer, kind, part, parts)
+        kind = steps[step].kind
+        if kind < OUTPUT_NORM:
+            _layer_step(p, steps[step].layer, kind, part, parts)
             own = kind == ATTN_NORM or kind == HEADS_ROWS or kind == FFN_NORM or kind == ACT_ROWS
             alone = p.n_tokens == 1
+            own_heads = kind == BIAS or kind == HEAD_NORM  # which the same part rotates next
         else:
             _last_step(p, kind, part, parts)
-            own, alone = kind == OUTPUT_NORM, p.wanted == 1
-        if not (own and alone):
+            own, alone, own_heads = kind == OUTPUT_NORM, p.wanted == 1, False
+        if not (own and alone or own_heads):
             barrier(p.control, parts)
         if part == parts - 1:
             end = ticks()
-            spent[kind if layer < p.n_layers else LAYER_STEPS + kind] += end - start
+            spent[kind] += end - start
             start = end
 
 
@@ -91,6 +95,13 @@ def _layer_step(p, layer, kind, part, parts):
         _rows(p, first_matrix + Q, p.h, p.n_tokens, p.q, False, part, parts)
         _rows(p, first_matrix + K, p.h, p.n_tokens, p.k, False, part, parts)
         _rows(p, first_matrix + V, p.h, p.n_tokens, p.v, False, part, parts)
+    elif kind == BIAS:
+        _add_bias(p, p.q, at.q_bias, p.n_heads, part, parts)
+        _add_bias(p, p.k, at.k_bias, p.n_kv_heads, part, parts)
+        _add_bias(p, p.v, at.v_bias, p.n_kv_heads, part, parts)
+    elif kind == HEAD_NORM:
+        _norm_heads(p, p.q, at.q_norm, p.n_heads, part, parts)
+        _norm_heads(p, p.k, at.k_norm, p.n_kv_heads, part, parts)
     elif kind == ROPE:
         _rope_and_store(p, at, part, parts)
     elif kind == HEADS:
@@ -230,6 +241,26 @@ def _cache(p, address):
 
 
 @kernel
+def _add_bias(p, x, bias, n_heads, part, parts):
+    """This part's heads of x, f32[n_tokens, n_heads * head_dim], += those of the bias. A piece is a token's head."""
+    if bias != 0:
+        heads, biases = floats_at(x, p.n_tokens * n_heads, p.head_dim), floats_at(bias, n_heads, p.head_dim)
+        first, last = even_split(part, parts, p.n_tokens * n_heads)
+        for piece in range(first, last):
+            for i in range(p.head_dim):
+                heads[piece, i] += biases[piece % n_heads, i]
+
+
+@kernel
+def _norm_heads(p, x, weight, n_heads, part, parts):
+    """This part's heads of x, f32[n_tokens, n_heads * head_dim], each through the norm with f32[head_dim] weights."""
+    if weight != 0:
+        first, last = even_split(part, parts, p.n_tokens * n_heads)
+        heads = floats_at(x, p.n_tokens * n_heads, p.head_dim)[first:last]
+        rms_norm(heads, floats_at(weight, 1, p.head_dim)[0], p.eps, heads)
+
+
+@kernel
 def _rope_and_store(p, at, part, parts):
     """Rotate the heads of q and k; write k and v to the cache. A piece is one head of one token."""
     keys, values = _cache(p, at.keys), _cache(p, at.values)
@@ -240,13 +271,21 @@ def _rope_and_store(p, at, part, parts):
     sin = floats_at(p.sin, p.n_tokens, p.head_dim // 2)
     first, last = even_split(part, parts, p.n_tokens * p.n_heads)
     for piece in range(first, last):
-        rope_pairs(q[piece], cos[piece // p.n_heads], sin[piece // p.n_heads])
+        _rope(p, q[piece], cos[piece // p.n_heads], sin[piece // p.n_heads])
     first, last = even_split(part, parts, p.n_tokens * p.n_kv_heads)
     for piece in range(first, last):
         t, head = piece // p.n_kv_heads, piece % p.n_kv_heads
-        rope_pairs(k[piece], cos[t], sin[t])
+        _rope(p, k[piece], cos[t], sin[t])
         store_f16(k[piece], keys[head, p.position + t])
         store_f16(v[piece], values[head, p.position + t])
+
+
+@kernel
+def _rope(p, head, cos, sin):
+    if p.rope_halves:
+        rope_halves(head, cos, sin)
+    else:
+        rope_pairs(head, cos, sin)
 
 
 @kernel

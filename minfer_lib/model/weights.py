@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,6 +25,11 @@ class Layer:
     gate: Matrix  # [ffn_width, width]
     up: Matrix
     down: Matrix  # [width, ffn_width]
+    q_bias: np.ndarray | None  # f32[n_heads * head_dim], added to what q makes
+    k_bias: np.ndarray | None
+    v_bias: np.ndarray | None
+    q_norm: np.ndarray | None  # f32[head_dim]: the norm of each query head, before RoPE
+    k_norm: np.ndarray | None
 
 
 @dataclass(frozen=True)
@@ -53,30 +58,57 @@ def read_weights(gguf: Gguf, config: Config) -> Weights:
     """Raises GgufError (a tensor missing or of the wrong shape), UnsupportedError (a format or tensor not built)."""
     take = _Taker(gguf)
     c = config
-    q_width, kv_width = c.n_heads * c.head_dim, c.n_kv_heads * c.head_dim
     embedding = take.tensor("token_embd.weight", (_n_tokens(gguf), c.width))
     if embedding.format not in DECODERS:
         raise UnsupportedError(f"token_embd.weight is {embedding.format}, and decoding that is not built yet.")
-    layers = tuple(
-        Layer(
-            attn_norm=take.vector(f"blk.{i}.attn_norm.weight", c.width),
-            q=take.matrix(f"blk.{i}.attn_q.weight", q_width, c.width),
-            k=take.matrix(f"blk.{i}.attn_k.weight", kv_width, c.width),
-            v=take.matrix(f"blk.{i}.attn_v.weight", kv_width, c.width),
-            attn_output=take.matrix(f"blk.{i}.attn_output.weight", c.width, q_width),
-            ffn_norm=take.vector(f"blk.{i}.ffn_norm.weight", c.width),
-            gate=take.matrix(f"blk.{i}.ffn_gate.weight", c.ffn_width, c.width),
-            up=take.matrix(f"blk.{i}.ffn_up.weight", c.ffn_width, c.width),
-            down=take.matrix(f"blk.{i}.ffn_down.weight", c.width, c.ffn_width),
-        )
-        for i in range(c.n_layers)
-    )
+    layers = tuple(_layer(take, c, f"blk.{i}.") for i in range(c.n_layers))
     output_norm = take.vector("output_norm.weight", c.width)
     output = "output.weight" if "output.weight" in gguf.tensors else "token_embd.weight"
-    factors = _rope_factors(take, c) if "rope_freqs.weight" in gguf.tensors else None
+    factors = _rope_factors(take, c) if c.kind.rope_factors and "rope_freqs.weight" in gguf.tensors else None
     weights = Weights(embedding, layers, output_norm, take.matrix(output, embedding.shape[0], c.width), factors)
     take.nothing_left()
     return weights
+
+
+def _layer(take: _Taker, c: Config, block: str) -> Layer:
+    q_width, kv_width = c.n_heads * c.head_dim, c.n_kv_heads * c.head_dim
+    parts = {"q": q_width, "k": kv_width, "v": kv_width}
+    norms = {n: take.vector(f"{block}attn_{n}_norm.weight", c.head_dim) for n in "qk" if c.kind.head_norms}
+    return Layer(
+        attn_norm=take.vector(block + "attn_norm.weight", c.width),
+        **_qkv(take, block, parts, c.width),
+        attn_output=take.matrix(block + "attn_output.weight", c.width, q_width),
+        ffn_norm=take.vector(block + "ffn_norm.weight", c.width),
+        gate=take.matrix(block + "ffn_gate.weight", c.ffn_width, c.width),
+        up=take.matrix(block + "ffn_up.weight", c.ffn_width, c.width),
+        down=take.matrix(block + "ffn_down.weight", c.width, c.ffn_width),
+        **_biases(take, block, parts),
+        q_norm=norms.get("q"),
+        k_norm=norms.get("k"),
+    )
+
+
+def _qkv(take: _Taker, block: str, parts: dict[str, int], width: int) -> dict[str, Matrix]:
+    """The matrices q, k and v. A file may hold the three one under the other, as one (fused) matrix."""
+    if block + "attn_qkv.weight" not in take.left:
+        return {n: take.matrix(f"{block}attn_{n}.weight", n_out, width) for n, n_out in parts.items()}
+    fused = take.matrix(block + "attn_qkv.weight", sum(parts.values()), width)
+    matrices, first = {}, 0
+    for n, n_out in parts.items():
+        matrices[n] = replace(fused, at=fused.at + first * fused.row_bytes, n_out=n_out)
+        first += n_out
+    return matrices
+
+
+def _biases(take: _Taker, block: str, parts: dict[str, int]) -> dict[str, np.ndarray | None]:
+    """What is added to q, k and v, each where the file has it; fused as the matrices may be."""
+    if block + "attn_qkv.bias" in take.left:
+        fused = take.vector(block + "attn_qkv.bias", sum(parts.values()))
+        biases = np.split(fused, np.cumsum([*parts.values()])[:-1])
+    else:
+        names = {n: f"{block}attn_{n}.bias" for n in parts}
+        biases = [take.vector(name, parts[n]) if name in take.left else None for n, name in names.items()]
+    return {f"{n}_bias": bias for n, bias in zip(parts, biases, strict=True)}
 
 
 def _n_tokens(gguf: Gguf) -> int | None:

@@ -1,4 +1,4 @@
-"""The forward pass beside an independent one in float64: every stage, every weight format, every variant of llama."""
+"""The forward pass beside an independent one in float64: every stage, every weight format, every architecture."""
 
 import numpy as np
 import pytest
@@ -6,10 +6,14 @@ from float_model import FloatModel
 from tiny_models import Spec, random_weights, write_model
 
 import minfer_lib as mf
-from minfer_lib.model.forward import LAYER_STAGES, STAGES
 
 IDS = [5, 17, 200, 3, 99, 17, 254, 42, 7, 64, 128]  # eleven tokens, one of them twice
 FORMATS = ("F32", "F16", "BF16", "Q4_0", "Q4_1", "Q8_0")
+
+YARN = {
+    "rope.scaling.type": "yarn", "rope.scaling.factor": 4.0, "rope.scaling.original_context_length": 600,
+    "rope.scaling.attn_factor": 0.9,
+}  # fmt: skip
 
 VARIANTS = {
     "plain": {},
@@ -26,6 +30,18 @@ VARIANTS = {
     "K = 160": {"width": 160, "ffn_width": 32, "n_heads": 5, "n_kv_heads": 5},
     "data aligned to 1 byte": {"alignment": 1},
     "data aligned to 4096 bytes": {"alignment": 4096},
+    "llama, biases": {"qkv_bias": True},
+    "llama, fused": {"fused": True, "qkv_bias": True},
+    "qwen2": {"architecture": "qwen2", "qkv_bias": True},
+    "qwen2, fused": {"architecture": "qwen2", "qkv_bias": True, "fused": True, "n_kv_heads": 1},
+    "qwen3": {"architecture": "qwen3", "head_dim": 32, "rope_base": 1e6},
+    "qwen3, biases": {"architecture": "qwen3", "qkv_bias": True, "tied": True},
+    "linear": {"metadata": {"rope.scaling.type": "linear", "rope.scaling.factor": 4.0}},
+    "linear, by the old key": {"architecture": "qwen2", "metadata": {"rope.scale_linear": 2.5}},
+    "yarn": {"metadata": YARN},
+    "yarn and rope_freqs": {"metadata": YARN, "rope_freqs": True},
+    "qwen3, yarn": {"architecture": "qwen3", "head_dim": 32, "rope_base": 1e6, "metadata": YARN},
+    "magnitude": {"metadata": {"rope.scaling.type": "none", "rope.scaling.attn_factor": 1.25}},
     "formats mixed": {
         "formats": {"attn_q": "Q4_0", "attn_k": "F16", "attn_v": "Q8_0", "ffn_up": "BF16", "output": "Q4_1"}
     },
@@ -127,19 +143,39 @@ def test_attention_as_sharp_as_it_gets(tmp_path):
         assert np.abs(trace[name] - array).max() / np.abs(array).max() < 1e-3, name
 
 
-def test_trace_has_every_stage_once_in_order(tiny):
-    trace = mf.load_model(tiny()).session().trace(IDS)
-    layers = [f"blk.{i}.{stage}" for i in range(2) for stage in LAYER_STAGES]
+@pytest.mark.parametrize(
+    ("spec", "between"),
+    [
+        ({}, ""),
+        ({"architecture": "qwen2", "qkv_bias": True}, "q_bias k_bias v_bias"),
+        ({"architecture": "qwen3"}, "q_norm k_norm"),
+        ({"architecture": "qwen3", "qkv_bias": True}, "q_bias k_bias v_bias q_norm k_norm"),
+    ],
+)
+def test_trace_has_every_stage_once_in_order(tiny, spec, between):
+    trace = mf.load_model(tiny(**spec)).session().trace(IDS)
+    stages = (
+        f"attn_norm q k v {between} q_rope k_rope heads attn_output after_attention "
+        "ffn_norm gate up swiglu ffn_down after_ffn"
+    ).split()
+    layers = [f"blk.{i}.{stage}" for i in range(2) for stage in stages]
     assert list(trace) == ["embedding", *layers, "output_norm", "logits"]
-    assert set(STAGES) == {name.rpartition(".")[2] for name in trace}
     for name, array in trace.items():
         assert array.dtype == np.float32
         assert len(array) == (1 if name in ("output_norm", "logits") else len(IDS)), name
 
 
-@pytest.mark.parametrize("format_", ["F32", "Q4_0"])
-def test_trace_is_the_same_pass_as_feed(tiny, format_):
-    model = mf.load_model(tiny(format=format_))
+SPECS = [
+    {"format": "F32"},
+    {"format": "Q4_1"},
+    {"format": "Q8_0", "architecture": "qwen2", "qkv_bias": True},
+    {"format": "Q8_0", "architecture": "qwen3", "qkv_bias": True},
+]
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_trace_is_the_same_pass_as_feed(tiny, spec):
+    model = mf.load_model(tiny(**spec))
     fed, traced = model.session(), model.session()
     assert np.array_equal(fed.feed(IDS), traced.trace(IDS)["logits"][0])
     assert np.array_equal(fed.feed([9]), traced.feed([9]))
@@ -147,11 +183,12 @@ def test_trace_is_the_same_pass_as_feed(tiny, format_):
 
 
 @pytest.mark.parametrize("threads", [2, 3, 7])
-@pytest.mark.parametrize("format_", ["F32", "Q4_1", "Q8_0"])
-def test_threads_do_not_change_a_bit(tiny, format_, threads):
-    one = mf.load_model(tiny(format=format_), threads=1).session().trace(IDS)
-    many = mf.load_model(tiny(format=format_), threads=threads).session().trace(IDS)
-    assert all(np.array_equal(one[name], many[name]) for name in one)
+@pytest.mark.parametrize("spec", SPECS)
+def test_threads_do_not_change_a_bit(tiny, spec, threads):
+    one, many = (mf.load_model(tiny(**spec), threads=n).session() for n in (1, threads))
+    traces = one.trace(IDS), many.trace(IDS)
+    assert all(np.array_equal(traces[0][name], traces[1][name]) for name in traces[0])
+    assert np.array_equal(one.feed([3]), many.feed([3]))  # one token, in one call
 
 
 def test_the_longest_pieces_and_the_shortest_agree(tiny):

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from agreement import clear_steps
 
 import minfer_lib as mf
 from minfer_lib import models
@@ -35,15 +36,7 @@ def test_prompt_ids_and_logits_are_llama_cpps(austen, case):
 
 def test_the_token_rule(austen):
     """Fed llama.cpp's own greedy tokens, our arg max is its next token wherever its margin is clear."""
-    clear = agreed = 0
-    for case in CASES:
-        session = austen.session()
-        logits = session.feed(case["ids"])
-        for token, margin in zip(case["greedy"], case["margin"], strict=True):
-            if margin > 0.1 * case["logits_std"]:
-                clear += 1
-                agreed += int(logits.argmax()) == token
-            logits = session.feed([token])
+    clear, agreed = clear_steps(austen, CASES)
     assert clear > 100 and agreed >= 0.99 * clear
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from agreement import clear_steps
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tiny_models import Spec, write_model
@@ -484,15 +485,7 @@ def test_prompt_ids_and_logits_are_llama_cpps(real, case):
 
 def test_the_token_rule(real):
     """Fed llama.cpp's own tokens one by one, our arg max is its next token wherever its margin is clear."""
-    clear = agreed = 0
-    for case in CASES:
-        session = real.session()
-        logits = session.feed(case["ids"])
-        for token, margin in zip(case["greedy"], case["margin"], strict=True):
-            if margin > 0.1 * logits.std():
-                clear += 1
-                agreed += int(logits.argmax()) == token
-            logits = session.feed([token])
+    clear, agreed = clear_steps(real, CASES)
     assert clear > 250
     assert agreed >= 0.99 * clear, f"{agreed} of {clear} clear steps"
 

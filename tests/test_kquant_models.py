@@ -1,10 +1,11 @@
-"""Whole models of K-quants: the logits rule on a random llama, and the repository's own model in five presets."""
+"""Whole models of K-quants: the repository's own model in five presets, beside llama.cpp."""
 
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+from agreement import clear_steps
 
 import minfer_lib as mf
 from minfer_lib import models
@@ -15,18 +16,6 @@ ROOT = Path(__file__).parent.parent
 GOLDEN = ROOT / "data" / "golden"
 PRESETS = json.loads((GOLDEN / "austen_kquants.json").read_text(encoding="utf-8"))
 HELDOUT = (ROOT / "data" / "austen" / "heldout.txt").read_text(encoding="utf-8")
-
-
-def test_logits_are_as_near_to_exact_arithmetic_as_llama_cpps():
-    """The mean rms distance to the float forward pass, after the prompt and each further token."""
-    case = json.loads((GOLDEN / "models" / "llama_q4_k.json").read_text(encoding="utf-8"))
-    model = mf.load_model(GOLDEN / "models" / "llama_q4_k.gguf")
-    assert {matrix.dot.format for matrix in model.weights.matrices()} == {"Q4_K", "Q6_K"}
-    session = model.session()
-    ours = [session.feed(case["prompt"]), *(session.feed([token]) for token in case["then"])]
-    exact = np.array(case["float"])
-    mine, theirs = (np.sqrt(((np.array(rows) - exact) ** 2).mean(axis=1)).mean() for rows in (ours, case["logits"]))
-    assert mine <= 1.15 * theirs + 0.001 * exact.std(), f"{mine:.4f}, and llama.cpp's {theirs:.4f}"
 
 
 @pytest.fixture(scope="module", params=PRESETS)
@@ -52,15 +41,7 @@ def test_prompt_ids_and_logits_are_llama_cpps(austen):
 def test_the_token_rule(austen):
     """Fed llama.cpp's own greedy tokens, our arg max is its next token wherever its margin is clear."""
     model, theirs = austen
-    clear = agreed = 0
-    for case in theirs["cases"]:
-        session = model.session()
-        logits = session.feed(case["ids"])
-        for token, margin in zip(case["greedy"], case["margin"], strict=True):
-            if margin > 0.1 * case["logits_std"]:
-                clear += 1
-                agreed += int(logits.argmax()) == token
-            logits = session.feed([token])
+    clear, agreed = clear_steps(model, theirs["cases"])
     assert clear > 150 and agreed >= 0.99 * clear, f"{agreed} of {clear} clear steps"
 
 

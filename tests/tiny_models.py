@@ -148,6 +148,7 @@ def _add_numbers(writer: gguf.GGUFWriter, spec: Spec) -> None:
 def _add_vocabulary(writer: gguf.GGUFWriter, spec: Spec) -> None:
     if not spec.vocabulary:
         writer.add_tokenizer_model("no_vocab")
+        writer.add_vocab_size(spec.n_vocab)
         return
     if spec.sentencepiece:
         writer.add_tokenizer_model("llama")

@@ -145,6 +145,13 @@ class FloatModel:
         return right
 
 
+def assert_stages(got: Arrays, right: Arrays, where: str = "") -> None:
+    """Largest difference of each stage against that stage's largest value: rounding is 1e-6, a fault is near 1."""
+    for name, array in right.items():
+        error = np.abs(got[name] - array).max() / np.abs(array).max()
+        assert error < 1e-5, f"{where}{name} is off by {error:.1e} of its largest value"
+
+
 def silu(x: np.ndarray) -> np.ndarray:
     return x / (1 + np.exp(-x))
 

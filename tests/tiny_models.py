@@ -53,6 +53,7 @@ class Spec:
     fused: bool = False  # q, k and v as one matrix, and their biases as one vector
     formats: dict[str, str] = field(default_factory=dict)  # "attn_q", "token_embd", … -> format; else `format`
     format: str = "F32"
+    vectors: str = "F32"  # the format of norms and biases
     metadata: dict[str, Any] = field(default_factory=dict)  # more keys, without the architecture's prefix
 
     @property
@@ -117,7 +118,7 @@ def write_model(path: Path, spec: Spec, weights: dict[str, np.ndarray] | None = 
             writer, key if key.startswith(("general.", "tokenizer.", "split.")) else f"{spec.architecture}.{key}", value
         )
     for name, values in (random_weights(spec) if weights is None else weights).items():
-        format_ = spec.formats.get(name.split(".")[-2], spec.format) if values.ndim == 2 else "F32"
+        format_ = spec.formats.get(name.split(".")[-2], spec.format) if values.ndim == 2 else spec.vectors
         kind = gguf.GGMLQuantizationType[format_]
         data = values if format_ == "F32" else gguf.quants.quantize(values, kind)
         writer.add_tensor(name, data, raw_dtype=kind)

@@ -37,11 +37,11 @@ class Config:
     rope_dim: int  # the first rope_dim values of a head are rotated
     rope_base: float
     rope_scaling: str  # "none", "linear" or "yarn"
-    rope_factor: float  # how many times longer than in training a context is made; 1.0 without scaling
-    rope_context: int  # what the model was trained for before that
+    rope_factor: float  # by which the scaling makes the model's context longer; 1.0 without
+    rope_context: int  # tokens that it was trained for before it was made longer
     rope_magnitude: float  # cos and sin are multiplied by it
     norm_eps: float
-    context: int  # what the model was trained for
+    context: int  # tokens that the model is made for
 
     @property
     def attention_scale(self) -> float:

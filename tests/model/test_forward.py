@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from float_model import FloatModel
+from float_model import FloatModel, assert_stages
 from tiny_models import Spec, random_weights, write_model
 
 import minfer_lib as mf
@@ -36,6 +36,8 @@ VARIANTS = {
     "qwen2, fused": {"architecture": "qwen2", "qkv_bias": True, "fused": True, "n_kv_heads": 1},
     "qwen3": {"architecture": "qwen3", "head_dim": 32, "rope_base": 1e6},
     "qwen3, biases": {"architecture": "qwen3", "qkv_bias": True, "tied": True},
+    "vectors in F16": {"architecture": "qwen3", "qkv_bias": True, "vectors": "F16"},
+    "vectors in BF16": {"rope_freqs": True, "vectors": "BF16"},
     "linear": {"metadata": {"rope.scaling.type": "linear", "rope.scaling.factor": 4.0}},
     "linear, by the old key": {"architecture": "qwen2", "metadata": {"rope.scale_linear": 2.5}},
     "yarn": {"metadata": YARN},
@@ -46,13 +48,6 @@ VARIANTS = {
         "formats": {"attn_q": "Q4_0", "attn_k": "F16", "attn_v": "Q8_0", "ffn_up": "BF16", "output": "Q4_1"}
     },
 }
-
-
-def assert_stages(got, right, where=""):
-    """Largest difference of each stage against that stage's largest value: rounding is 1e-6, a fault is near 1."""
-    for name, array in right.items():
-        error = np.abs(got[name] - array).max() / np.abs(array).max()
-        assert error < 1e-5, f"{where}{name} is off by {error:.1e} of its largest value"
 
 
 @pytest.mark.parametrize("format_", FORMATS)

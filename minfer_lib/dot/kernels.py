@@ -102,30 +102,30 @@ def dot_rows(kernel, w, w_at, row_bytes, first, last, a, a_at, n_blocks, out, t)
     raise NotImplementedError
 
 
-class _KernelType(types.Type):
+class KernelType(types.Type):
     """Kernel as numba sees it: no value at run time, all of it in the type."""
 
     def __init__(self, format_: str, isa: str) -> None:
-        self.dot = (format_, isa)
+        self.format, self.isa = self.dot = (format_, isa)
         super().__init__(name=f"Kernel({format_},{isa})")
 
 
-register_model(_KernelType)(models.OpaqueModel)
+register_model(KernelType)(models.OpaqueModel)
 
 
 @typeof_impl.register(Kernel)
 def _typeof_kernel(kernel, context):
-    return _KernelType(kernel.format, kernel.isa)
+    return KernelType(kernel.format, kernel.isa)
 
 
-@unbox(_KernelType)
+@unbox(KernelType)
 def _unbox_kernel(type_, kernel, context):
     return NativeValue(context.context.get_dummy_value())
 
 
 @overload(dot_row)
 def _dot_row(kernel, w, w_at, a, a_at, n_blocks):
-    if not isinstance(kernel, _KernelType):
+    if not isinstance(kernel, KernelType):
         return None
     dot = DOTS[kernel.dot]
     if kernel.dot in FOUR_ROWS:  # the same row four times
@@ -135,7 +135,7 @@ def _dot_row(kernel, w, w_at, a, a_at, n_blocks):
 
 @overload(dot_rows)
 def _dot_rows(kernel, w, w_at, row_bytes, first, last, a, a_at, n_blocks, out, t):
-    if not isinstance(kernel, _KernelType):
+    if not isinstance(kernel, KernelType):
         return None
     dot = DOTS[kernel.dot]
 

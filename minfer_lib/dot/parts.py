@@ -1,20 +1,25 @@
-"""What the kernels of several formats share: how far to prefetch, horizontal sums, and two rows in one register."""
+"""What the kernels of several formats share: how far to prefetch, horizontal sums, and four rows at a time."""
+
+import numpy as np
 
 from minfer_lib.jit import inlined
 from minfer_lib.simd.ops import (
     add_pair,
-    as_u8,
-    as_u16,
+    add_pairs,
+    byte_mask,
     concat,
+    dpbusd,
     f16_to_f32,
+    four,
+    fourths,
     high_half,
+    lane,
     load,
     load_u16,
-    load_u32,
     low_half,
     splat,
 )
-from minfer_lib.simd.registers import u8x16, u16x8, u32x4
+from minfer_lib.simd.registers import i32x4, i32x16, u8x16
 
 # Bytes from the block that is computed to the one that is asked for: more than the memory delivers while one request is
 # under way. 8 to 16 KB were best where it was measured, 2 KB too late; `minfer bench --kernels` measures again.
@@ -33,31 +38,70 @@ def hsum8(v):
     return hsum4(low_half(v) + high_half(v))
 
 
-# AVX-512: a register of 512 bits holds a block of two rows, one in each half.
+@inlined
+def twice(v):
+    """A register of twice the size with v in both halves."""
+    return concat(v, v)
+
+
+# AVX-512: four rows at a time, row_bytes apart. A register of 512 bits holds 16 bytes of each.
 
 
 @inlined
-def two_f16(w, first, second):
-    """f32x16: the f16 at byte `first` in lanes 0 to 7, the one at `second` in lanes 8 to 15."""
-    return f16_to_f32(concat(splat(u16x8, load_u16(w, first)), splat(u16x8, load_u16(w, second))))
+def four_16s(w, at, row_bytes):
+    """u8x64: 16 bytes from byte `at` on, and the same of the next three rows."""
+    first, second = load(u8x16, w, at), load(u8x16, w, at + row_bytes)
+    third, fourth = load(u8x16, w, at + 2 * row_bytes), load(u8x16, w, at + 3 * row_bytes)
+    return concat(concat(first, second), concat(third, fourth))
 
 
 @inlined
-def two_pairs(w, first, second):
-    """f32x16: the two f16 from byte `first` on, by turns, in lanes 0 to 7, and the two from `second` on in 8 to 15."""
-    return f16_to_f32(as_u16(concat(splat(u32x4, load_u32(w, first)), splat(u32x4, load_u32(w, second)))))
+def four_bits(w, at, row_bytes):
+    """u8x64: 16 bits from byte `at` on, and the same of the next three rows; 255 where a bit is set, else 0."""
+    low = np.uint64(load_u16(w, at)) | np.uint64(load_u16(w, at + row_bytes)) << np.uint64(16)
+    high = np.uint64(load_u16(w, at + 2 * row_bytes)) | np.uint64(load_u16(w, at + 3 * row_bytes)) << np.uint64(16)
+    return byte_mask(low | high << np.uint64(32))
 
 
 @inlined
-def two_nibbles(w, first, second):
-    """u8x64: 16 bytes from byte `first`, their low halves and then their high halves; the same of those at `second`."""
-    one, other = load(u8x16, w, first), load(u8x16, w, second)
-    packed = concat(concat(one, one), concat(other, other))
-    shift = concat(splat(u16x8, 0), splat(u16x8, 4))
-    return as_u8(as_u16(packed) >> concat(shift, shift)) & 15
+def four_halfs(w, at, row_bytes):
+    """f32x4: the f16 at byte `at` of four rows."""
+    h0, h1 = load_u16(w, at), load_u16(w, at + row_bytes)
+    h2, h3 = load_u16(w, at + 2 * row_bytes), load_u16(w, at + 3 * row_bytes)
+    return f16_to_f32(four(h0, h1, h2, h3))
 
 
 @inlined
-def four_sums(x, y):
-    """f32x16 each, two rows in one register -> the sums of the four rows, each in hsum8's order."""
-    return hsum8(low_half(x)), hsum8(high_half(x)), hsum8(low_half(y)), hsum8(high_half(y))
+def dot_fours(low, high, qa_low, qa_high):
+    """u8x64 with bytes 0 to 15, and with bytes 16 to 31, of four rows; their activations, i8x16 each -> i32x16.
+
+    Four lanes a row add up to its 32 products.
+    """
+    fours = dpbusd(splat(i32x16, 0), low, twice(twice(qa_low)))
+    return dpbusd(fours, high, twice(twice(qa_high)))
+
+
+@inlined
+def sum_fours(v):
+    """i32x16 -> i32x4: lanes 0 to 3 added up, 4 to 7, 8 to 11, 12 to 15."""
+    return fourths(_sum_four(v))
+
+
+@inlined
+def activation_sum(qa_low, qa_high):
+    """i32x4: in all lanes the sum of 32 activations, which all rows share."""
+    ones = splat(u8x16, 1)
+    return _sum_four(dpbusd(dpbusd(splat(i32x4, 0), ones, qa_low), ones, qa_high))
+
+
+@inlined
+def _sum_four(v):
+    """Within each 128 bits: the sum of the four lanes, in all of them."""
+    pairs = add_pairs(v, v)
+    return add_pairs(pairs, pairs)
+
+
+@inlined
+def four_floats(v):
+    """The lanes of f32x4, as a tuple."""
+    return lane(v, 0), lane(v, 1), lane(v, 2), lane(v, 3)

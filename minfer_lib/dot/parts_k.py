@@ -8,7 +8,7 @@ bits, those of the scalar kernel.
 
 import numpy as np
 
-from minfer_lib.dot.parts import AHEAD
+from minfer_lib.dot.parts import AHEAD, twice
 from minfer_lib.jit import inlined
 from minfer_lib.simd.ops import (
     add_pairs,
@@ -16,11 +16,8 @@ from minfer_lib.simd.ops import (
     as_u8,
     concat,
     dpwssd,
-    f16_to_f32,
     first,
-    four,
     high_half,
-    lane,
     load,
     load_u16,
     load_u32,
@@ -77,12 +74,6 @@ def scales_mins(w, at):
     sixes = load(u32x2, w, at)
     lower = splat(u32x2, load_u32(w, at + 8)) >> load(u32x2, _BY_0_4, 0)
     return as_u8(concat(sixes & 0x3F3F3F3F, lower & 0x0F0F0F0F | (sixes >> 2) & 0x30303030))
-
-
-@inlined
-def twice(v):
-    """A register of twice the size with v in both halves."""
-    return concat(v, v)
 
 
 # From one register of sums to numbers.
@@ -215,17 +206,3 @@ def minus(x, y):
 def four_sums(x0, x1, x2, x3):
     """Four rows, i32x8 -> i32x4 with a row's sum in each lane; i32x16 -> i32x8, which `halves` adds up."""
     return halves(add_pairs(add_pairs(x0, x1), add_pairs(x2, x3)))
-
-
-@inlined
-def four_halfs(w, at, row_bytes):
-    """f32x4: the f16 at byte `at` of four rows, row_bytes apart."""
-    h0, h1 = load_u16(w, at), load_u16(w, at + row_bytes)
-    h2, h3 = load_u16(w, at + 2 * row_bytes), load_u16(w, at + 3 * row_bytes)
-    return f16_to_f32(four(h0, h1, h2, h3))
-
-
-@inlined
-def four_floats(v):
-    """The lanes of f32x4, as a tuple."""
-    return lane(v, 0), lane(v, 1), lane(v, 2), lane(v, 3)

@@ -7,13 +7,11 @@ value = d * scale * code - dmin * min: a value term and a min term, as in Q4_K.
 
 import numpy as np
 
-from minfer_lib.dot.parts import AHEAD
+from minfer_lib.dot.parts import AHEAD, four_floats, four_halfs, twice
 from minfer_lib.dot.parts_k import (
     activations,
     bsum,
     eight_scales,
-    four_floats,
-    four_halfs,
     four_rows_ahead,
     four_sums,
     halves,
@@ -21,9 +19,9 @@ from minfer_lib.dot.parts_k import (
     scales_of_16,
     spread_16,
     sum4,
-    twice,
     weigh,
 )
+from minfer_lib.dot.parts_tiles import put_digits, put_mins, scaled
 from minfer_lib.jit import inlined
 from minfer_lib.simd.ops import (
     as_i8,
@@ -146,3 +144,15 @@ def dot_q2_k_neon(w, w_at, a, a_at, n_blocks):
         total -= load_f16(w, wb + 82) * d_a * np.float32(mins)
         total += load_f16(w, wb + 80) * d_a * np.float32(sum4(values))
     return total
+
+
+@inlined
+def unpack_q2_k(w, w_at, n_blocks, row, flip, out, scales):
+    """The row at byte w_at as row `row` of 16. out, scales: see `parts_tiles.py`; scales is f32[n_blocks, 2, 16]."""
+    for b in range(n_blocks):
+        wb = w_at + 84 * b
+        put_mins(out, b, row, _scales_mins(w, wb)[1])
+        for k in range(8):
+            codes = as_u8(as_u16(load(u8x32, w, wb + 16 + 32 * (k // 4))) >> 2 * (k % 4)) & 3
+            put_digits(out, b, row, k, scaled(codes, w[wb + 2 * k] & 15, w[wb + 2 * k + 1] & 15), flip)
+        scales[b, 0, row], scales[b, 1, row] = load_f16(w, wb + 80), load_f16(w, wb + 82)

@@ -8,13 +8,11 @@ value = d * (scale - 32) * (code - 4). As in Q6_K, the 4 comes off by the sums o
 
 import numpy as np
 
-from minfer_lib.dot.parts import AHEAD
+from minfer_lib.dot.parts import AHEAD, four_floats, four_halfs, twice
 from minfer_lib.dot.parts_k import (
     activations,
     by,
     eight_scales,
-    four_floats,
-    four_halfs,
     four_rows_ahead,
     four_sums,
     halves,
@@ -24,9 +22,9 @@ from minfer_lib.dot.parts_k import (
     shifts,
     spread_16,
     sum4,
-    twice,
     weigh,
 )
+from minfer_lib.dot.parts_tiles import put_digits, scaled
 from minfer_lib.jit import inlined
 from minfer_lib.simd.ops import (
     as_i8,
@@ -160,3 +158,17 @@ def dot_q3_k_neon(w, w_at, a, a_at, n_blocks):
                     values = values + isum * np.int32(lane(scales, g))
         total += load_f16(w, wb + 108) * load_f16(a, ab) * np.float32(sum4(values))
     return total
+
+
+@inlined
+def unpack_q3_k(w, w_at, n_blocks, row, flip, out, scales):
+    """As unpack_q2_k."""
+    for b in range(n_blocks):
+        wb = w_at + 110 * b
+        groups = _scales(w, wb + 96)
+        high = as_u16(load(u8x32, w, wb))
+        for k in range(8):
+            low = as_u8(as_u16(load(u8x32, w, wb + 32 + 32 * (k // 4))) >> 2 * (k % 4)) & 3
+            codes = as_i8(low | as_u8(high >> k << 2) & 4) - 4
+            put_digits(out, b, row, k, scaled(codes, lane(groups, 2 * k), lane(groups, 2 * k + 1)), flip)
+        scales[b, 0, row] = load_f16(w, wb + 108)

@@ -7,27 +7,35 @@ from a Q8_1 block; here it is counted.
 
 import numpy as np
 
-from minfer_lib.dot.parts import AHEAD, four_sums, hsum4, hsum8, two_nibbles, two_pairs
+from minfer_lib.dot.parts import (
+    AHEAD,
+    activation_sum,
+    dot_fours,
+    four_16s,
+    four_floats,
+    four_halfs,
+    hsum4,
+    hsum8,
+    sum_fours,
+)
+from minfer_lib.dot.parts_tiles import put_32
 from minfer_lib.jit import inlined
 from minfer_lib.simd.ops import (
     as_i8,
     as_u8,
     as_u16,
     concat,
-    dpbusd,
-    even_lanes,
     fmadd,
     load,
     load_f16,
     madd,
     maddubs,
-    odd_lanes,
     prefetch,
     sdot,
     splat,
     to_f32,
 )
-from minfer_lib.simd.registers import f32x4, f32x8, f32x16, i8x16, i8x32, i16x16, i32x4, i32x8, i32x16, u8x16, u8x32
+from minfer_lib.simd.registers import f32x4, f32x8, i8x16, i8x32, i16x16, i32x4, u8x16, u8x32
 
 
 @inlined
@@ -76,34 +84,26 @@ def dot_q4_1_avx2(w, w_at, a, a_at, n_blocks):
 
 @inlined
 def dot4_q4_1_avx512vnni(w, w_at, row_bytes, a, a_at, n_blocks):
-    """Four rows, row_bytes apart from byte w_at on -> four float32. Each has the bits of dot_q4_1_avx2.
+    """Four rows, row_bytes apart from byte w_at on -> four float32.
 
-    A register holds two rows. All rows share d_a times the sum of a.
+    A block's products are one integer, and so is the sum of its activations, which all rows share. Two fused
+    multiply-adds a block: d_w * d_a times the first, then m times (d_a times the second). The order of the tiles too.
     """
     ahead = w_at + 3 * row_bytes + AHEAD  # through the rows end to end; the fourth begins three rows on
-    x = splat(f32x16, 0)
-    y = splat(f32x16, 0)
+    total = splat(f32x4, 0)
     for b in range(n_blocks):
         wb = w_at + 20 * b
         ab = a_at + 34 * b
         prefetch(w, ahead + 80 * b)
         prefetch(w, ahead + 80 * b + 64)
+        qa_low, qa_high = load(i8x16, a, ab + 2), load(i8x16, a, ab + 18)
+        packed = four_16s(w, wb + 4, row_bytes)
+        low, high = packed & 15, as_u8(as_u16(packed) >> 4) & 15
+        sums = sum_fours(dot_fours(low, high, qa_low, qa_high))
         d_a = load_f16(a, ab)
-        qa = load(i8x32, a, ab + 2)
-        sums = to_f32(dpbusd(splat(i32x8, 0), splat(u8x32, 1), qa)) * d_a
-        x = _two_rows(x, w, wb, row_bytes, d_a, qa, sums)
-        y = _two_rows(y, w, wb + 2 * row_bytes, row_bytes, d_a, qa, sums)
-    return four_sums(x, y)
-
-
-@inlined
-def _two_rows(acc, w, wb, row_bytes, d_a, qa, sums):
-    """acc: f32x16 + a block of the row at byte wb in lanes 0 to 7, and of the next row in lanes 8 to 15."""
-    scales = two_pairs(w, wb, wb + row_bytes)  # d and m
-    codes = two_nibbles(w, wb + 4, wb + row_bytes + 4)
-    fours = dpbusd(splat(i32x16, 0), codes, concat(qa, qa))
-    acc = fmadd(even_lanes(scales) * d_a, to_f32(fours), acc)
-    return fmadd(odd_lanes(scales), concat(sums, sums), acc)
+        total = fmadd(four_halfs(w, wb, row_bytes) * d_a, to_f32(sums), total)
+        total = fmadd(four_halfs(w, wb + 2, row_bytes), to_f32(activation_sum(qa_low, qa_high)) * d_a, total)
+    return four_floats(total)
 
 
 @inlined
@@ -127,3 +127,13 @@ def dot_q4_1_neon(w, w_at, a, a_at, n_blocks):
         acc = fmadd(splat(f32x4, load_f16(w, wb) * d_a), to_f32(fours), acc)
         acc = fmadd(splat(f32x4, load_f16(w, wb + 2)), to_f32(sums) * d_a, acc)
     return hsum4(acc)
+
+
+@inlined
+def unpack_q4_1(w, w_at, n_blocks, row, flip, out, scales):
+    """As unpack_q4_0."""
+    for b in range(n_blocks):
+        wb = w_at + 20 * b
+        packed = load(u8x16, w, wb + 4)
+        put_32(out, b, row, as_i8(concat(packed, as_u8(as_u16(packed) >> 4)) & 15), flip)
+        scales[b, 0, row], scales[b, 1, row] = load_f16(w, wb), load_f16(w, wb + 2)

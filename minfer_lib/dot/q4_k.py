@@ -12,13 +12,11 @@ Q8_K block, 306 bytes: f16 d_a at 0, 256 int8 at 2, at 274 the int16 sums of 16 
 
 import numpy as np
 
-from minfer_lib.dot.parts import AHEAD
+from minfer_lib.dot.parts import AHEAD, four_floats, four_halfs, twice
 from minfer_lib.dot.parts_k import (
     activations,
     both,
     bsum,
-    four_floats,
-    four_halfs,
     four_rows_ahead,
     four_sums,
     halves,
@@ -29,9 +27,9 @@ from minfer_lib.dot.parts_k import (
     scales_mins,
     spread_32,
     sum4,
-    twice,
     weigh,
 )
+from minfer_lib.dot.parts_tiles import put_digits, put_mins, scaled
 from minfer_lib.jit import inlined
 from minfer_lib.simd.ops import as_i8, as_u8, as_u16, lane, load, load_f16, madd, maddubs, sdot, splat, to_f32
 from minfer_lib.simd.registers import f32x4, i8x16, i8x32, i16x16, i32x4, i32x8, u8x16, u8x32
@@ -138,3 +136,16 @@ def dot_q4_k_neon(w, w_at, a, a_at, n_blocks):
         total -= load_f16(w, wb + 2) * d_a * np.float32(mins)
         total += load_f16(w, wb) * d_a * np.float32(sum4(values))
     return total
+
+
+@inlined
+def unpack_q4_k(w, w_at, n_blocks, row, flip, out, scales):
+    """The row at byte w_at as row `row` of 16. out, scales: see `parts_tiles.py`; scales is f32[n_blocks, 2, 16]."""
+    for b in range(n_blocks):
+        wb = w_at + 144 * b
+        put_mins(out, b, row, mins_of_16(twice(scales_mins(w, wb + 4))))
+        for k in range(8):
+            scale, _ = scale_min(w, wb + 4, k)
+            codes = as_u8(as_u16(load(u8x32, w, wb + 16 + 32 * (k // 2))) >> 4 * (k % 2)) & 15
+            put_digits(out, b, row, k, scaled(codes, scale, scale), flip)
+        scales[b, 0, row], scales[b, 1, row] = load_f16(w, wb), load_f16(w, wb + 2)

@@ -7,13 +7,11 @@ value = d * scale * code - dmin * min: a value term and a min term, as in Q4_K.
 
 import numpy as np
 
-from minfer_lib.dot.parts import AHEAD
+from minfer_lib.dot.parts import AHEAD, four_floats, four_halfs, twice
 from minfer_lib.dot.parts_k import (
     activations,
     both,
     bsum,
-    four_floats,
-    four_halfs,
     four_rows_ahead,
     four_sums,
     halves,
@@ -25,9 +23,9 @@ from minfer_lib.dot.parts_k import (
     shifts,
     spread_32,
     sum4,
-    twice,
     weigh,
 )
+from minfer_lib.dot.parts_tiles import put_digits, put_mins, scaled
 from minfer_lib.jit import inlined
 from minfer_lib.simd.ops import as_i8, as_u8, as_u16, lane, load, load_f16, madd, maddubs, sdot, splat, to_f32
 from minfer_lib.simd.registers import f32x4, i8x16, i8x32, i16x16, i32x4, i32x8, u8x16, u8x32
@@ -141,3 +139,17 @@ def dot_q5_k_neon(w, w_at, a, a_at, n_blocks):
         total -= load_f16(w, wb + 2) * d_a * np.float32(mins)
         total += load_f16(w, wb) * d_a * np.float32(sum4(values))
     return total
+
+
+@inlined
+def unpack_q5_k(w, w_at, n_blocks, row, flip, out, scales):
+    """As unpack_q4_k."""
+    for b in range(n_blocks):
+        wb = w_at + 176 * b
+        put_mins(out, b, row, mins_of_16(twice(scales_mins(w, wb + 4))))
+        fifths = as_u16(load(u8x32, w, wb + 16))
+        for k in range(8):
+            scale, _ = scale_min(w, wb + 4, k)
+            low = as_u8(as_u16(load(u8x32, w, wb + 48 + 32 * (k // 2))) >> 4 * (k % 2)) & 15
+            put_digits(out, b, row, k, scaled(low | as_u8(fifths >> k << 4) & 16, scale, scale), flip)
+        scales[b, 0, row], scales[b, 1, row] = load_f16(w, wb), load_f16(w, wb + 2)

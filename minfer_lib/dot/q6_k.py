@@ -10,13 +10,11 @@ activations), which the Q8_K block carries.
 
 import numpy as np
 
-from minfer_lib.dot.parts import AHEAD
+from minfer_lib.dot.parts import AHEAD, four_floats, four_halfs, twice
 from minfer_lib.dot.parts_k import (
     activations,
     both,
     eight_scales,
-    four_floats,
-    four_halfs,
     four_rows_ahead,
     four_sums,
     halves,
@@ -25,11 +23,24 @@ from minfer_lib.dot.parts_k import (
     scales_of_16,
     spread_16,
     sum4,
-    twice,
     weigh,
 )
+from minfer_lib.dot.parts_tiles import put_digits, scaled
 from minfer_lib.jit import inlined
-from minfer_lib.simd.ops import as_i8, as_u8, as_u16, lane, load, load_f16, madd, maddubs, sdot, splat, to_f32, widen
+from minfer_lib.simd.ops import (
+    as_i8,
+    as_u8,
+    as_u16,
+    lane,
+    load,
+    load_f16,
+    madd,
+    maddubs,
+    sdot,
+    splat,
+    to_f32,
+    widen,
+)
 from minfer_lib.simd.registers import f32x4, i8x16, i8x32, i16x16, i32x4, i32x8, u8x16, u8x32, u8x64
 
 
@@ -133,3 +144,18 @@ def dot_q6_k_neon(w, w_at, a, a_at, n_blocks):
                     values = values + isum * np.int32(lane(scales, g))
         total += load_f16(w, wb + 208) * load_f16(a, ab) * np.float32(sum4(values))
     return total
+
+
+@inlined
+def unpack_q6_k(w, w_at, n_blocks, row, flip, out, scales):
+    """As unpack_q4_k."""
+    for b in range(n_blocks):
+        wb = w_at + 210 * b
+        for g in range(8):
+            h, k = g // 4, g % 4
+            low = as_u16(load(u8x32, w, wb + 64 * h + 32 * (k % 2)))
+            high = as_u16(load(u8x32, w, wb + 128 + 32 * h))
+            codes = as_i8(as_u8(low >> 4 * (k // 2)) & 15 | as_u8(high >> 2 * k << 4) & 0x30) - 32
+            first, second = np.int8(w[wb + 192 + 2 * g]), np.int8(w[wb + 193 + 2 * g])
+            put_digits(out, b, row, g, scaled(codes, first, second), flip)
+        scales[b, 0, row] = load_f16(w, wb + 208)

@@ -2,24 +2,11 @@
 
 import numpy as np
 
-from minfer_lib.dot.parts import AHEAD, four_sums, hsum4, hsum8, two_f16
+from minfer_lib.dot.parts import AHEAD, dot_fours, four_16s, four_floats, four_halfs, hsum4, hsum8, sum_fours
+from minfer_lib.dot.parts_tiles import put_32
 from minfer_lib.jit import inlined
-from minfer_lib.simd.ops import (
-    as_u8,
-    concat,
-    dpbusd,
-    fmadd,
-    load,
-    load_f16,
-    madd,
-    maddubs,
-    prefetch,
-    sdot,
-    sign,
-    splat,
-    to_f32,
-)
-from minfer_lib.simd.registers import f32x4, f32x8, f32x16, i8x16, i8x32, i16x16, i32x4, i32x8, u8x32
+from minfer_lib.simd.ops import as_u8, fmadd, load, load_f16, madd, maddubs, prefetch, sdot, sign, splat, to_f32
+from minfer_lib.simd.registers import f32x4, f32x8, i8x16, i8x32, i16x16, i32x4, u8x64
 
 
 @inlined
@@ -60,35 +47,26 @@ def dot_q8_0_avx2(w, w_at, a, a_at, n_blocks):
 
 @inlined
 def dot4_q8_0_avx512vnni(w, w_at, row_bytes, a, a_at, n_blocks):
-    """Four rows, row_bytes apart from byte w_at on -> four float32. Each has the bits of dot_q8_0_avx2.
+    """Four rows, row_bytes apart from byte w_at on -> four float32.
 
-    A register holds two rows. dpbusd takes unsigned weights: w + 128, which is w with its top bit flipped, and the sum
-    of w * a = the sum of (w + 128) * a, minus 128 * sum of a, which all rows share.
+    dpbusd takes unsigned weights: w + 128, which is w with its top bit flipped, and the sum of w * a = the sum of
+    (w + 128) * a, minus 128 * sum of a, which all rows share. In dot4_q4_0_avx512vnni's order.
     """
     ahead = w_at + 3 * row_bytes + AHEAD  # through the rows end to end; the fourth begins three rows on
-    x = splat(f32x16, 0)
-    y = splat(f32x16, 0)
+    total = splat(f32x4, 0)
     for b in range(n_blocks):
         wb = w_at + 34 * b
         ab = a_at + 34 * b
         prefetch(w, ahead + 136 * b)
         prefetch(w, ahead + 136 * b + 64)
         prefetch(w, ahead + 136 * b + 128)
-        d_a = load_f16(a, ab)
-        qa = load(i8x32, a, ab + 2)
-        offsets = splat(i32x8, 0) - dpbusd(splat(i32x8, 0), splat(u8x32, 128), qa)
-        x = _two_rows(x, w, wb, row_bytes, d_a, qa, offsets)
-        y = _two_rows(y, w, wb + 2 * row_bytes, row_bytes, d_a, qa, offsets)
-    return four_sums(x, y)
-
-
-@inlined
-def _two_rows(acc, w, wb, row_bytes, d_a, qa, offsets):
-    """acc: f32x16 + a block of the row at byte wb in lanes 0 to 7, and of the next row in lanes 8 to 15."""
-    d = two_f16(w, wb, wb + row_bytes) * d_a
-    codes = concat(load(u8x32, w, wb + 2), load(u8x32, w, wb + row_bytes + 2)) ^ 128
-    fours = dpbusd(concat(offsets, offsets), codes, concat(qa, qa))
-    return fmadd(d, to_f32(fours), acc)
+        qa_low, qa_high = load(i8x16, a, ab + 2), load(i8x16, a, ab + 18)
+        low, high = four_16s(w, wb + 2, row_bytes) ^ 128, four_16s(w, wb + 18, row_bytes) ^ 128
+        offsets = splat(u8x64, 128)
+        fours = dot_fours(low, high, qa_low, qa_high) - dot_fours(offsets, offsets, qa_low, qa_high)
+        d = four_halfs(w, wb, row_bytes) * load_f16(a, ab)
+        total = fmadd(d, to_f32(sum_fours(fours)), total)
+    return four_floats(total)
 
 
 @inlined
@@ -104,3 +82,12 @@ def dot_q8_0_neon(w, w_at, a, a_at, n_blocks):
         fours = sdot(fours, load(i8x16, w, wb + 18), load(i8x16, a, ab + 18))
         acc = fmadd(splat(f32x4, d), to_f32(fours), acc)
     return hsum4(acc)
+
+
+@inlined
+def unpack_q8_0(w, w_at, n_blocks, row, flip, out, scales):
+    """As unpack_q4_0."""
+    for b in range(n_blocks):
+        wb = w_at + 34 * b
+        put_32(out, b, row, load(i8x32, w, wb + 2), flip)
+        scales[b, 0, row] = load_f16(w, wb)

@@ -14,9 +14,11 @@ from minfer_lib.formats.pairing import weight_format
 from minfer_lib.formats.table import FORMATS
 from minfer_lib.jit import kernel
 from minfer_lib.matmul.chunks import even_split
+from minfer_lib.matmul.panels import fill_panels, panels_bytes
 from minfer_lib.matmul.pool import MOST_PARTS, cpu_threads, job_address, pool
+from minfer_lib.matmul.tiles import TILES_FROM, scratch_bytes, tiles_at, tiles_for
 from minfer_lib.quantize.activations import activation_rows
-from minfer_lib.simd.address import bytes_at, call_rows, floats_at, native_address, words_at
+from minfer_lib.simd.address import aligned_bytes, bytes_at, call_rows, floats_at, native_address, words_at
 
 ROWS_IN_CACHE = 16  # with several tokens: so many rows are read from the cache by all of them
 
@@ -75,23 +77,43 @@ class Matrix:
         """Native address of rows_at for this format; compiled if need be."""
         return native_address(rows_at, typeof(self.dot), *[types.int64] * 10)
 
+    @property
+    def tiles_function(self) -> int:
+        """Native address of tiles_at for this format; compiled if need be. 0: its rows are multiplied one by one."""
+        tiles = tiles_for(self.dot.format)
+        return native_address(tiles_at, typeof(tiles), *[types.int64] * 10) if tiles else 0
+
+    @property
+    def scratch_bytes(self) -> int:
+        """Of scratch memory that each worker needs for tiles."""
+        return scratch_bytes(self.dot.format, self.n_blocks)
+
 
 @kernel
 def _product(argument, part, parts):
     """Job: this part's rows of the product that the words at `argument` describe, as `multiply` writes them."""
-    words = words_at(argument, 9)
+    words = words_at(argument, 10)
     function, w, row_bytes, n_out = words[0], words[1], words[2], words[3]
     a, a_row_bytes, n_tokens, n_blocks, out = words[4], words[5], words[6], words[7], words[8]
+    own = part * words[9]
     first, last = even_split(part, parts, n_out)
-    call_rows(function, w, row_bytes, first, last, a, a_row_bytes, n_tokens, n_blocks, out, n_out)
+    call_rows(function, w, row_bytes, first, last, a, a_row_bytes + own, n_tokens, n_blocks, out, n_out)
 
 
 def multiply(matrix: Matrix, a: np.ndarray, threads: int) -> np.ndarray:
     """a: uint8[n_tokens, a_row_bytes] in the matrix's activation format -> f32[n_tokens, n_out]."""
-    out = np.empty((a.shape[0], matrix.n_out), np.float32)
+    n_tokens, a_row_bytes = a.shape
+    out = np.empty((n_tokens, matrix.n_out), np.float32)
+    function, given, size, step = matrix.rows_function, a, a_row_bytes, 0
+    if n_tokens >= TILES_FROM and matrix.tiles_function:
+        block_values = FORMATS[matrix.activation].block_values
+        given = aligned_bytes(panels_bytes(block_values, n_tokens, matrix.n_blocks))
+        fill_panels(block_values, a.ctypes.data, a_row_bytes, 0, n_tokens, matrix.n_blocks, given.ctypes.data)
+        scratch = aligned_bytes(threads * matrix.scratch_bytes)
+        function, size, step = matrix.tiles_function, scratch.ctypes.data, matrix.scratch_bytes
     words = np.array(
-        [matrix.rows_function, matrix.address, matrix.row_bytes, matrix.n_out, a.ctypes.data, a.shape[1], a.shape[0]]
-        + [matrix.n_blocks, out.ctypes.data],
+        [function, matrix.address, matrix.row_bytes, matrix.n_out, given.ctypes.data, size, n_tokens, matrix.n_blocks]
+        + [out.ctypes.data, step],
         np.int64,
     )
     pool().run(job_address(_product), words.ctypes.data, threads)

@@ -41,6 +41,13 @@ def floats_at(address, rows, columns):
     return carray(pointer(address), (rows, columns), np.float32)
 
 
+def aligned_bytes(n: int) -> np.ndarray:
+    """uint8[n], zeros, from the beginning of a cache line on."""
+    raw = np.zeros(n + 63, np.uint8)
+    first = -raw.ctypes.data % 64
+    return raw[first : first + n]
+
+
 @cache
 def native_address(dispatcher, *argument_types) -> int:
     """Where the machine code of a kernel for these argument types lies; compiled, or read from the cache."""

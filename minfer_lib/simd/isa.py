@@ -1,8 +1,11 @@
-"""What this CPU has, and which kernel sets run on it: MINFER_NO_AVX2, MINFER_NO_AVX512 and MINFER_NO_NEON drop some."""
+"""What this CPU has, and which kernel sets run on it: MINFER_NO_AVX2, _AVX512, _AMX and _NEON drop some."""
 
 from __future__ import annotations
 
+import ctypes
 import platform
+import sys
+from functools import cache
 
 import llvmlite.binding as llvm
 from numba import config
@@ -47,6 +50,20 @@ _ISAS = _find_isas()
 def isas() -> tuple[str, ...]:
     """Kernel sets that this CPU runs, best first: ("avx512vnni", "avx2", "scalar") or ("neon", "scalar")."""
     return _ISAS
+
+
+_ARCH_PRCTL, _ASK_FOR, _TILE_DATA = 158, 0x1023, 18  # the system call, ARCH_REQ_XCOMP_PERM, and what is asked for
+
+
+@cache
+def has_amx() -> bool:
+    """May kernels use the tile registers of `simd/amx.py`? With AVX-512 beside them, on Linux.
+
+    They are 8 KB that the system has to save for each thread, so it wants to be asked: once, for all threads of the
+    process, also those that are there already. Inside some containers it refuses.
+    """
+    wanted = {"amx-tile", "amx-int8"} <= cpu_features() and "avx512vnni" in isas() and "MINFER_NO_AMX" not in SWITCHES
+    return wanted and sys.platform == "linux" and ctypes.CDLL(None).syscall(_ARCH_PRCTL, _ASK_FOR, _TILE_DATA) == 0
 
 
 def require_half_floats() -> None:

@@ -69,18 +69,8 @@ def high_half(v):
     return v[v.size // 2 :]
 
 
-def _even_lanes(context, builder, sig, v):
-    return builder.shuffle_vector(v, v, _mask([k & ~1 for k in range(sig.return_type.lanes)]))
-
-
 def _four_bytes(v):
     return v if v.dtype.itemsize == 4 else None
-
-
-@instruction(one_register(_four_bytes), _even_lanes, x86="vpshufd|vmovsldup", arm="trn1")
-def even_lanes(v):
-    """Each lane of an even number twice: lanes 0, 0, 2, 2, 4, 4 …, of 32 bits each."""
-    return np.repeat(v[::2], 2)
 
 
 def _odd_lanes(context, builder, sig, v):
@@ -91,6 +81,18 @@ def _odd_lanes(context, builder, sig, v):
 def odd_lanes(v):
     """Each lane of an odd number twice: lanes 1, 1, 3, 3, 5, 5 …, of 32 bits each."""
     return np.repeat(v[1::2], 2)
+
+
+def _fourths(context, builder, sig, v):
+    return builder.shuffle_vector(v, v, _mask(range(0, v.type.count, 4)))
+
+
+@instruction(
+    one_register(lambda v: Register(v.element, v.lanes // 4) if v.lanes == 16 else None), _fourths, "vpermd", ""
+)
+def fourths(v):
+    """Lanes 0, 4, 8 and 12."""
+    return v[::4]
 
 
 _ZERO = ir.Constant(ir.IntType(32), 0)
@@ -232,8 +234,52 @@ def widen(v):
     return wide(v)
 
 
+_HALF = {"u32": "u16", "i32": "i16", "u16": "u8", "i16": "i8"}
+
+
+def _narrow(context, builder, sig, v):
+    return builder.trunc(v, sig.return_type.llvm)
+
+
+@instruction(
+    one_register(lambda v: Register(_HALF[v.element], v.lanes) if v.element in _HALF else None),
+    _narrow,
+    x86="vpmov",
+    arm="xtn",
+    beyond="drops",
+)
+def narrow(v):
+    """Each integer in a lane half as wide, its upper bits dropped: a register of half the size."""
+    return wide(v)
+
+
+def _zip(second):
+    def emit(context, builder, sig, a, b):
+        lanes = sig.return_type.lanes
+        places = range(second * lanes // 2, (second + 1) * lanes // 2)
+        return builder.shuffle_vector(a, b, _mask([k + side for k in places for side in (0, lanes)]))
+
+    return emit
+
+
+def _zipped(a, b):
+    return np.stack([a, b], axis=1).reshape(-1)
+
+
+@instruction(alike, _zip(0), x86="vpermt2{w}|vpermt2ps", arm="zip1")
+def zip_low(a, b):
+    """The first halves of a and b, lane by lane in turns: a 0, b 0, a 1, b 1 …"""
+    return _zipped(a, b)[: a.size]
+
+
+@instruction(alike, _zip(1), x86="vpermt2{w}|vpermt2ps", arm="zip2")
+def zip_high(a, b):
+    """The second halves of a and b, lane by lane in turns."""
+    return _zipped(a, b)[a.size :]
+
+
 def _byte_mask_types(bits):
-    found = {types.uint16: u8x16, types.uint32: u8x32}.get(bits)
+    found = {types.uint16: u8x16, types.uint32: u8x32, types.uint64: u8x64}.get(bits)
     return signature(found, bits) if found else None
 
 
@@ -244,7 +290,7 @@ def _byte_mask(context, builder, sig, bits):
 
 @instruction(_byte_mask_types, _byte_mask, x86="vpcmpeqb", arm="cmtst")
 def byte_mask(bits):
-    """255 in lane i where bit i of the uint16 or uint32 is set, else 0.
+    """255 in lane i where bit i of the uint16, uint32 or uint64 is set, else 0.
 
     The compiler picks the way: broadcast, vpshufb, vpand and vpcmpeqb with AVX2; a mask register with AVX-512.
     """

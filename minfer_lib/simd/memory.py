@@ -17,23 +17,25 @@ from minfer_lib.simd.registers import Register, RegisterName
 _HALF, _FLOAT, _I16, _I32 = ir.HalfType(), ir.FloatType(), ir.IntType(16), ir.IntType(32)
 
 
-def _is_bytes(raw) -> bool:
+def is_bytes(raw) -> bool:
+    """Is this numba type that of a one-dimensional array of bytes?"""
     return isinstance(raw, types.Array) and raw.dtype == types.uint8 and raw.ndim == 1 and raw.layout == "C"
 
 
 def _scalar_types(result):
     """(uint8 array, byte offset) -> a scalar of numba type `result`"""
-    return lambda raw, at: signature(result, raw, types.int64) if _is_bytes(raw) else None
+    return lambda raw, at: signature(result, raw, types.int64) if is_bytes(raw) else None
 
 
-def _address(context, builder, array_type, raw, at, llvm_type):
+def address_of(context, builder, array_type, raw, at, llvm_type):
+    """LLVM pointer to byte `at` of an array."""
     array = context.make_array(array_type)(context, builder, raw)
     return cgutils.pointer_add(builder, array.data, at, llvm_type.as_pointer())
 
 
 def _read(context, builder, sig, raw, at, llvm_type):
     """An LLVM load; raw and at are the last two operands."""
-    return builder.load(_address(context, builder, sig.args[-2], raw, at, llvm_type), align=1)
+    return builder.load(address_of(context, builder, sig.args[-2], raw, at, llvm_type), align=1)
 
 
 def _bytes_at(raw, at, dtype, count=1):
@@ -41,7 +43,7 @@ def _bytes_at(raw, at, dtype, count=1):
 
 
 def _load_types(register, raw, at):
-    if isinstance(register, RegisterName) and _is_bytes(raw):
+    if isinstance(register, RegisterName) and is_bytes(raw):
         return signature(register.register, register, raw, types.int64)
 
 
@@ -56,12 +58,12 @@ def load(register, raw, at):
 
 
 def _store_types(raw, at, v):
-    if _is_bytes(raw) and raw.mutable and isinstance(v, Register):
+    if is_bytes(raw) and raw.mutable and isinstance(v, Register):
         return signature(types.none, raw, types.int64, v)
 
 
 def _store(context, builder, sig, raw, at, v):
-    builder.store(v, _address(context, builder, sig.args[0], raw, at, v.type), align=1)
+    builder.store(v, address_of(context, builder, sig.args[0], raw, at, v.type), align=1)
     return context.get_dummy_value()
 
 
@@ -123,7 +125,7 @@ def load_u32(raw, at):
 
 
 def _prefetch(context, builder, sig, raw, at):
-    address = _address(context, builder, sig.args[0], raw, at, ir.IntType(8))
+    address = address_of(context, builder, sig.args[0], raw, at, ir.IntType(8))
     for_reading, near, data = (ir.Constant(_I32, value) for value in (0, 3, 1))
     call_llvm(builder, "llvm.prefetch.p0", ir.VoidType(), address, for_reading, near, data)
     return context.get_dummy_value()

@@ -26,6 +26,7 @@ import numpy as np
 from numba import typeof
 from numba.core.dispatcher import Dispatcher
 
+from minfer_lib.simd.amx import Tile
 from minfer_lib.simd.instruction import INSTRUCTIONS, Instruction
 from minfer_lib.simd.registers import Register
 
@@ -183,7 +184,7 @@ class _Recorder:
 
 
 def _type_of(value: Any):
-    return typeof(value) if isinstance(value, (np.ndarray, Register)) else _scalar_type(type(value))
+    return typeof(value) if isinstance(value, (np.ndarray, Register, Tile)) else _scalar_type(type(value))
 
 
 @cache

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 import minfer_lib as mf
 from minfer_lib.dot.kernels import DOTS, FOUR_ROWS, kernel_for
+from minfer_lib.simd.instruction import INSTRUCTIONS
+from minfer_lib.simd.ops import fmadd
 from minfer_lib.simd.step import step
 
 BLOCKS = ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0")
@@ -57,9 +59,8 @@ def integers(name, isa, trace, w_bytes):
     """The integer sum of each block, [n_blocks]: the lanes that are turned into floats and scaled by d."""
     n_blocks = w_bytes // mf.FORMATS[name].block_bytes
     of_both = [s.inputs[0].value for s in trace.steps if s.name == "to_f32"]
-    if (name, isa) in FOUR_ROWS:
-        return [int(v[:8].sum()) for v in of_both if v.size == 16][::2]  # the first of two registers, row 0
-    return [int(v.sum()) for v in of_both[:: len(of_both) // n_blocks]]
+    of_both = of_both[:: len(of_both) // n_blocks]
+    return [int(v[0] if (name, isa) in FOUR_ROWS else v.sum()) for v in of_both]  # a lane is a row, or part of it
 
 
 def right_integers(name, w, a):
@@ -170,11 +171,34 @@ def test_a_scale_that_is_no_number_shows(name, isa, scale):
 
 @pytest.mark.skipif("avx512vnni" not in HERE, reason="this CPU has no AVX-512 VNNI")
 @pytest.mark.parametrize("name", BLOCKS)
-def test_avx512_has_the_bits_of_avx2(name):
+def test_avx512_adds_a_block_at_a_time(name):
+    """The order that its docstring states, which is that of the tiles: the block's integer is folded by one fmadd."""
     rng = np.random.default_rng(4)
     for k in (32, 96, 576, 1536):
         w, a = weights(rng, name, k), activations(rng, k)
-        assert compiled(name, "avx512vnni", w, a) == compiled(name, "avx2", w, a)
+        total = np.zeros(1, f32)
+        scales, d_a = decoded_scales(name, w), decoded_scales("Q8_0", a)["d"]
+        sums = a.reshape(-1, 34)[:, 2:].view(np.int8).sum(axis=1, dtype=np.int64)
+        for b, isum in enumerate(right_integers(name, w, a)):
+            total = fused(scales["d"][b] * d_a[b], f32(isum), total)
+            if "m" in scales:
+                total = fused(scales["m"][b], f32(sums[b]) * d_a[b], total)
+        assert compiled(name, "avx512vnni", w, a) == total[0]
+
+
+def fused(a, b, c):
+    return INSTRUCTIONS[fmadd].meaning(np.array([a]), np.array([b]), c)
+
+
+def decoded_scales(name, blocks):
+    """Field name -> float32 a block."""
+    row = mf.FORMATS[name]
+    blocks = blocks.reshape(-1, row.block_bytes)
+    return {
+        field.name: blocks[:, field.offset : field.offset + 2].copy().view(np.float16)[:, 0].astype(f32)
+        for field in row.fields
+        if field.name in ("d", "m")
+    }
 
 
 @pytest.mark.parametrize("name", [*BLOCKS, *FLOATS])

@@ -23,11 +23,11 @@ from minfer_lib.simd.ops import (
     concat,
     dpbusd,
     dpwssd,
-    even_lanes,
     f16_to_f32,
     first,
     fmadd,
     four,
+    fourths,
     high_half,
     in_order,
     lane,
@@ -117,8 +117,15 @@ ANYWHERE = (
     + [one(op, r) for op in BY_NUMBER for r in ALL_INTEGERS]
     + [two(op, r, r) for op in (concat, andnot) for r in (u8x16, u8x32, i32x8)]
     + [one(op, r) for op in (low_half, high_half, as_u8, as_i8, as_u16, as_i16, as_i32) for r in (u8x32, i32x8, f32x16)]
-    + [one(op, i32x8) for op in (even_lanes, odd_lanes, to_f32)]
-    + [one(to_f32, i32x16), one(widen, u8x16), one(widen, i8x16), one(widen, u16x8), one(widen, i16x8)]
+    + [one(op, i32x8) for op in (odd_lanes, to_f32)]
+    + [
+        one(to_f32, i32x16),
+        one(fourths, i32x16),
+        one(widen, u8x16),
+        one(widen, i8x16),
+        one(widen, u16x8),
+        one(widen, i16x8),
+    ]
     + [two(add_pairs, r, r) for r in (i32x4, i32x8, i32x16)]
     + [two(maximum, r, r) for r in (i8x32, i16x16, i32x8, i32x4)]
     + [one(in_order, i8x32)]
@@ -151,7 +158,7 @@ def name_of(kernel):
 
 
 def both_ways(kernel, raw):
-    compiled, emulated = np.zeros(128, np.uint8), np.zeros(128, np.uint8)
+    compiled, emulated = np.zeros(192, np.uint8), np.zeros(192, np.uint8)
     kernel(raw, compiled)
     trace = step(kernel, raw, emulated)
     return compiled, emulated, trace
@@ -204,7 +211,7 @@ def test_a_fused_multiply_add_rounds_once(a, b, c):
 
 def test_rounding_is_half_to_even():
     halves = np.array([0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 126.5, -126.5], np.float32)
-    emulated = np.zeros(128, np.uint8)
+    emulated = np.zeros(192, np.uint8)
     kernel = one(round_to_i32, f32x8)
     raw = np.concatenate([np.zeros(1, np.uint8), halves.view(np.uint8)])
     step(kernel, raw, emulated)
@@ -220,6 +227,7 @@ def scalars(raw, out):
     store(out, 32, byte_mask(load_u32(raw, 3)))
     store(out, 64, byte_mask(load_u16(raw, 3)))
     store(out, 80, f16_to_f32(load(u16x8, raw, 16)))
+    store(out, 128, byte_mask(np.uint64(load_u32(raw, 3)) << np.uint64(16)))
     store(out, 112, four(load_u16(raw, 3), load_u16(raw, 5), lane(load(u16x8, raw, 0), 7), load_u16(raw, 8)))
 
 

@@ -8,6 +8,8 @@ import numpy as np
 from numba import typeof, types
 
 from minfer_lib.dot.kernels import Kernel, dot_rows, kernel_for
+from minfer_lib.dot.parts import AHEAD
+from minfer_lib.dot.parts_k import prefetch_lines
 from minfer_lib.errors import ArgumentError
 from minfer_lib.formats.arrays import float_array
 from minfer_lib.formats.pairing import weight_format
@@ -42,6 +44,8 @@ def mm_rows(dot, w, w_at, row_bytes, first, last, a, n_blocks, out):
 def rows_at(dot, w, row_bytes, first, last, a, a_row_bytes, n_tokens, n_blocks, out, n_out):
     """mm_rows by addresses: w of the matrix, a and out of all tokens. What `call_rows` calls."""
     weights = bytes_at(w, last * row_bytes)
+    start = first * row_bytes  # the dots ask for what is AHEAD bytes on; what comes before that, for all of it at once
+    prefetch_lines(weights, start, min(AHEAD, weights.size - start))
     activations = bytes_at(a, n_tokens * a_row_bytes).reshape(n_tokens, a_row_bytes)
     mm_rows(dot, weights, 0, row_bytes, first, last, activations, n_blocks, floats_at(out, n_tokens, n_out))
 

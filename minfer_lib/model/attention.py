@@ -5,25 +5,38 @@ from __future__ import annotations
 import numpy as np
 
 from minfer_lib.dot.parts import hsum8
-from minfer_lib.jit import kernel
-from minfer_lib.simd.ops import f16_to_f32, fmadd, load, load_f16, load_f32, splat, store
+from minfer_lib.jit import inlined, kernel
+from minfer_lib.simd.exp import exp8
+from minfer_lib.simd.ops import (
+    f16_to_f32,
+    first,
+    fmadd,
+    high_half,
+    lane,
+    load,
+    load_f16,
+    load_f32,
+    low_half,
+    maximum,
+    splat,
+    store,
+)
 from minfer_lib.simd.registers import f32x8, u16x8
 
 
 @kernel
-def attend(q, keys, values, position, scale, first, last, out):
+def attend(q, keys, values, position, scale, first, last, scores, out):
     """Pieces [first, last) of n_tokens * n_heads; piece p is head p % n_heads of token p // n_heads.
 
-    q, out: f32[n_tokens, n_heads * head_dim]; keys, values: uint16 (f16 bits) [n_kv_heads, context, head_dim].
-    Token t stands at position + t and sees the keys up to its own. softmax(q·k * scale) · v, max subtracted first,
-    the exponentials summed in double as ggml does.
+    q, out: f32[n_tokens, n_heads * head_dim]; keys, values: uint16 (f16 bits) [n_kv_heads, context, head_dim];
+    scores: f32[position + n_tokens] or more, to work in. Token t stands at position + t and sees the keys up to its
+    own. softmax(q·k * scale) · v, max subtracted first.
     """
     n_kv_heads, context, head_dim = keys.shape
     n_heads = q.shape[1] // head_dim
     group = n_heads // n_kv_heads  # query heads that share a key/value head
     q_bytes, out_bytes = q.reshape(q.size).view(np.uint8), out.reshape(out.size).view(np.uint8)
     key_bytes, value_bytes = keys.reshape(keys.size).view(np.uint8), values.reshape(values.size).view(np.uint8)
-    scores = np.empty(position + q.shape[0], np.float32)
     for piece in range(first, last):
         at = 4 * piece * head_dim
         kv_at = 2 * (piece % n_heads // group) * context * head_dim
@@ -50,16 +63,32 @@ def _scores(q, q_at, keys, keys_at, head_dim, scale, scores):
 
 @kernel
 def _softmax(scores):
-    """f32[n] -> e^(score - largest) / sum, in place."""
-    highest = np.float32(-np.inf)
-    for score in scores:
-        highest = max(highest, score)
+    """f32[n] -> e^(score - largest) / sum, in place. Eight are summed in hsum8's order, the eights in double."""
+    raw, whole = scores.view(np.uint8), scores.size // 8 * 8
+    largest = splat(f32x8, -np.inf)
+    for j in range(0, whole, 8):
+        largest = maximum(load(f32x8, raw, 4 * j), largest)
+    for j in range(whole, scores.size):
+        largest = maximum(splat(f32x8, scores[j]), largest)
+    highest = _largest(largest)
     total = 0.0
-    for j in range(scores.size):
-        scores[j] = np.exp(scores[j] - highest)
+    for j in range(0, whole, 8):
+        eight = exp8(load(f32x8, raw, 4 * j) - highest)
+        store(raw, 4 * j, eight)
+        total += hsum8(eight)
+    for j in range(whole, scores.size):
+        scores[j] = first(exp8(splat(f32x8, scores[j] - highest)))
         total += scores[j]
     for j in range(scores.size):
         scores[j] /= np.float32(total)
+
+
+@inlined
+def _largest(v):
+    """f32x8 -> the largest lane."""
+    four = maximum(low_half(v), high_half(v))
+    two = maximum(low_half(four), high_half(four))
+    return max(lane(two, 0), lane(two, 1))
 
 
 @kernel

@@ -59,6 +59,7 @@ class Forward:
             "gate": config.ffn_width, "up": config.ffn_width, "act": config.ffn_width,
         }  # fmt: skip
         self._buffers = {name: np.zeros((rows, width), np.float32) for name, width in widths.items()}
+        self._buffers["scores"] = np.zeros((threads, cache.keys.shape[2]), np.float32)  # a row a thread
         self._layers, self._forms, self._matrices = self._tables(rows)
         self._steps = self._program()
         self._counters = np.zeros(len(self._matrices), np.int64)  # of the chunks that are claimed, one a matrix

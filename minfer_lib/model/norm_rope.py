@@ -6,8 +6,12 @@ import math
 
 import numpy as np
 
-from minfer_lib.jit import kernel
+from minfer_lib.jit import inlined, kernel
 from minfer_lib.model.config import Config
+from minfer_lib.simd.exp import exp8
+from minfer_lib.simd.ops import first as first_lane
+from minfer_lib.simd.ops import load, splat, store
+from minfer_lib.simd.registers import f32x8
 
 
 @kernel
@@ -81,8 +85,19 @@ def rope_halves(x, cos, sin):
 
 @kernel
 def swiglu(gate, up, first, last, out):
-    """out = silu(gate) * up in columns [first, last) of f32[n_tokens, ffn_width]."""
-    for t in range(gate.shape[0]):
-        for i in range(first, last):
-            g = gate[t, i]
-            out[t, i] = g / (np.float32(1) + np.exp(-g)) * up[t, i]
+    """out = silu(gate) * up in columns [first, last) of f32[n_tokens, ffn_width]; silu(g) = g / (1 + e^-g)."""
+    n_tokens, width = gate.shape
+    whole = first + (last - first) // 8 * 8
+    gates, ups = gate.reshape(gate.size).view(np.uint8), up.reshape(up.size).view(np.uint8)
+    outs = out.reshape(out.size).view(np.uint8)
+    for t in range(n_tokens):
+        for i in range(first, whole, 8):
+            at = 4 * (t * width + i)
+            store(outs, at, _silu(load(f32x8, gates, at)) * load(f32x8, ups, at))
+        for i in range(whole, last):
+            out[t, i] = first_lane(_silu(splat(f32x8, gate[t, i]))) * up[t, i]
+
+
+@inlined
+def _silu(g):
+    return g / (splat(f32x8, 1) + exp8(splat(f32x8, 0) - g))

@@ -52,7 +52,7 @@ PASS = np.dtype(
         *("control", "first_step", "last_step", "bad", "n_tokens", "position", "wanted", "claim", "counters", "spent"),
         *("n_layers", "width", "ffn_width", "n_heads", "n_kv_heads", "head_dim", "context", "rope_halves"),
         *("steps", "layers", "matrices", "forms", "n_forms", "output_norm"),
-        *("x", "h", "q", "k", "v", "heads", "out", "gate", "up", "act", "cos", "sin", "logits"),
+        *("x", "h", "q", "k", "v", "heads", "scores", "out", "gate", "up", "act", "cos", "sin", "logits"),
     ).descr
     + [("eps", np.float64), ("scale", np.float64)]
 )
@@ -293,4 +293,5 @@ def _attend(p, at, part, parts):
     q = floats_at(p.q, p.n_tokens, p.n_heads * p.head_dim)
     heads = floats_at(p.heads, p.n_tokens, p.n_heads * p.head_dim)
     first, last = even_split(part, parts, p.n_tokens * p.n_heads)
-    attend(q, _cache(p, at.keys), _cache(p, at.values), p.position, p.scale, first, last, heads)
+    scores = floats_at(p.scores + 4 * part * p.context, 1, p.context)[0]
+    attend(q, _cache(p, at.keys), _cache(p, at.values), p.position, p.scale, first, last, scores, heads)

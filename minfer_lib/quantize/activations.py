@@ -16,7 +16,7 @@ from minfer_lib.errors import ArgumentError
 from minfer_lib.formats.arrays import float_array
 from minfer_lib.formats.table import FORMATS
 from minfer_lib.jit import kernel
-from minfer_lib.quantize.activations_simd import quantize_rows_q8_0_avx2
+from minfer_lib.quantize.activations_simd import quantize_rows_q8_0_avx2, quantize_rows_q8_k_avx2
 from minfer_lib.simd.address import bytes_at, floats_at, native_address
 from minfer_lib.simd.isa import isas
 from minfer_lib.simd.ops import f32_to_f16
@@ -108,10 +108,11 @@ def quantize_rows_q8_0_pad40(x, out):
 
 
 _Q8_0 = quantize_rows_q8_0_avx2 if "avx2" in isas() else quantize_rows_q8_0
+_Q8_K = quantize_rows_q8_k_avx2 if "avx2" in isas() else quantize_rows_q8_k
 
 _QUANTIZERS = {  # activation format -> compiled rows quantizer
     "Q8_0": _Q8_0,
-    "Q8_K": quantize_rows_q8_k,
+    "Q8_K": _Q8_K,
     "Q8_0_PAD40": quantize_rows_q8_0_pad40,
 }
 
@@ -125,9 +126,9 @@ def _q8_0_at(x, n_tokens, n, out):
 
 @kernel
 def _q8_k_at(x, n_tokens, n, out):
-    """quantize_rows_q8_k by addresses; 1 if all was finite."""
+    """_Q8_K by addresses; 1 if all was finite."""
     rows = bytes_at(out, n_tokens * (n // 256 * 306)).reshape(n_tokens, n // 256 * 306)
-    return np.int64(quantize_rows_q8_k(floats_at(x, n_tokens, n), rows))
+    return np.int64(_Q8_K(floats_at(x, n_tokens, n), rows))
 
 
 def rows_quantizer(name: str) -> int:

@@ -118,15 +118,15 @@ def wide(values):
     return values.astype(np.int64) if values.dtype.kind in "iu" else values
 
 
-def operator_instruction(symbol, integers: str, floats: str | None, x86: str, arm: str, beyond: str) -> None:
+def operator_instruction(symbol, integers: str | None, floats: str | None, x86: str, arm: str, beyond: str) -> None:
     """`a symbol b` on two registers of one type, or on a register and a scalar that stands for all its lanes.
 
     symbol: a function of the module `operator`, which is the meaning too. integers, floats: the llvmlite builder's
-    names of it, "shr" being the arithmetic or the logical one by the register's sign; None: not for floats.
+    names of it, "shr" being the arithmetic or the logical one by the register's sign; None: not for these.
     """
 
     def typing(a, b):
-        if not isinstance(a, Register) or (a.is_float and floats is None):
+        if not isinstance(a, Register) or (floats if a.is_float else integers) is None:
             return None
         if b == a:
             return signature(a, a, a)

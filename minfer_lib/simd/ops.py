@@ -47,8 +47,8 @@ __all__ = [
     "add_pair", "add_pairs", "andnot", "as_f32", "as_i8", "as_i16", "as_i32", "as_u8", "as_u16", "byte_mask", "concat",
     "dpbusd", "dpwssd", "f16_to_f32", "f32_to_f16", "first", "fmadd", "four", "fourths", "high_half",
     "in_order", "lane", "load", "load_bf16", "load_f16", "load_f32", "load_u16", "load_u32", "low_half", "madd",
-    "maddubs", "maximum", "narrow", "odd_lanes", "pack_i8", "pack_i16", "prefetch", "round_to_i32", "sdot", "shuffle",
-    "sign", "splat", "store", "to_f32", "widen", "zip_high", "zip_low",
+    "maddubs", "maximum", "minimum", "narrow", "odd_lanes", "pack_i8", "pack_i16", "prefetch", "round_to_i32", "sdot",
+    "shuffle", "sign", "splat", "store", "to_f32", "widen", "zip_high", "zip_low",
 ]  # fmt: skip
 
 _HALF, _FLOAT, _I16, _I32 = ir.HalfType(), ir.FloatType(), ir.IntType(16), ir.IntType(32)
@@ -59,6 +59,7 @@ for _symbol, _integers, _floats, _x86, _arm, _beyond in (
     (operator.add, "add", "fadd", "vpadd{w}|vaddps", "add|fadd", "wraps"),
     (operator.sub, "sub", "fsub", "vpsub{w}|vsubps", "sub|fsub", "wraps"),
     (operator.mul, "mul", "fmul", "vpmull{w}|vmulps", "mul|fmul", "wraps"),
+    (operator.truediv, None, "fdiv", "|vdivps", "|fdiv", "wraps"),
     (operator.and_, "and_", None, "vpand", "and", "drops"),
     (operator.or_, "or_", None, "vpor", "orr", "drops"),
     (operator.xor, "xor", None, "vpxor", "eor", "drops"),
@@ -87,14 +88,30 @@ def sign(v, s):
     return wide(v) * np.sign(s)
 
 
-def _maximum(context, builder, sig, a, b):
-    return builder.select(builder.icmp_signed(">", a, b), a, b)
+def _either(which):
+    """LLVM: a where a `which` b, else b."""
+
+    def emit(context, builder, sig, a, b):
+        compare = builder.fcmp_ordered if sig.return_type.is_float else builder.icmp_signed
+        return builder.select(compare(which, a, b), a, b)
+
+    return emit
 
 
-@instruction(lambda a, b: alike(a, b) if getattr(a, "is_signed", False) else None, _maximum, "vpmaxs{w}", "smax")
+def _signed(a, b):
+    return alike(a, b) if isinstance(a, Register) and (a.is_signed or a.is_float) else None
+
+
+@instruction(_signed, _either(">"), "vpmaxs{w}|vmaxps", "smax|")
 def maximum(a, b):
-    """The larger of each two signed integers."""
-    return np.maximum(a, b)
+    """The larger of each two signed integers or floats; b where one is NaN."""
+    return np.where(a > b, a, b)
+
+
+@instruction(_signed, _either("<"), "vpmins{w}|vminps", "smin|")
+def minimum(a, b):
+    """The smaller of each two signed integers or floats; b where one is NaN."""
+    return np.where(a < b, a, b)
 
 
 def _in_halves(a, b):

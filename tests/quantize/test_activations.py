@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import minfer_lib as mf
-from minfer_lib.quantize.activations import activation_rows
+from minfer_lib.quantize.activations import activation_rows, quantize_rows_q8_0, quantize_rows_q8_k
+from minfer_lib.quantize.activations_simd import quantize_rows_q8_0_avx2, quantize_rows_q8_k_avx2
+from minfer_lib.simd.step import step
 
 ROWS = ("normal", "outliers", "positive", "ties", "spike", "tiny", "large", "constant")
 FLOATS = st.floats(-(2.0**100), 2.0**100, width=32)
@@ -90,6 +92,31 @@ def test_q8_0_is_odd(x):
     """-x has the same scale and the opposite codes."""
     (d, codes), (d_of_minus, codes_of_minus) = q8_0(x), q8_0(-x)
     assert np.array_equal(d, d_of_minus) and np.array_equal(codes, -codes_of_minus)
+
+
+@pytest.mark.parametrize(
+    ("name", "scalar", "registers"),
+    [("Q8_0", quantize_rows_q8_0, quantize_rows_q8_0_avx2), ("Q8_K", quantize_rows_q8_k, quantize_rows_q8_k_avx2)],
+)
+def test_registers_write_the_bytes_of_the_scalar_quantizer(golden, name, scalar, registers):
+    """Stepped on every machine, compiled where the engine uses it; NaN and infinity are found wherever they are."""
+    rng = np.random.default_rng(5)
+    n = 2 * mf.FORMATS[name].block_values
+    rows = [rng.standard_normal(n) * 10.0**e for e in range(-40, 40, 8)] + [np.zeros(n), np.full(n, 1e-45)]
+    rows += [golden[f"{row}/a"][:n] for row in ROWS]
+    x = np.array(rows, np.float32)
+    made, stepped = (np.empty((len(x), mf.FORMATS[name].row_bytes(n)), np.uint8) for _ in range(2))
+    assert scalar(x, made)
+    with np.errstate(all="ignore"):
+        assert step(registers, x, stepped).result
+    assert np.array_equal(made, stepped) and np.array_equal(made, activation_rows(name, x))
+    for at, bad in ((0, np.nan), (n - 1, np.inf), (n // 2 + 3, -np.inf)):
+        broken = x[:1].copy()
+        broken[0, at] = bad
+        with np.errstate(all="ignore"):
+            assert not step(registers, broken, stepped[:1]).result
+        with pytest.raises(mf.ArgumentError, match="NaN or infinity"):
+            activation_rows(name, broken)
 
 
 def test_rows_are_quantized_each_on_its_own():

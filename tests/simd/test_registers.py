@@ -39,6 +39,7 @@ from minfer_lib.simd.ops import (
     madd,
     maddubs,
     maximum,
+    minimum,
     odd_lanes,
     pack_i8,
     pack_i16,
@@ -107,6 +108,7 @@ OPERATORS = [
     njit(lambda a, b: a + b), njit(lambda a, b: a - b), njit(lambda a, b: a * b), njit(lambda a, b: a & b),
     njit(lambda a, b: a | b), njit(lambda a, b: a ^ b),
 ]  # fmt: skip
+DIVIDE = njit(lambda a, b: a / b)
 BY_NUMBER = [
     njit(lambda a: a + 3), njit(lambda a: a - 8), njit(lambda a: a & 15), njit(lambda a: a | 16),
     njit(lambda a: a ^ 96), njit(lambda a: a << 4), njit(lambda a: a >> 4), njit(lambda a: a * 7),
@@ -127,7 +129,7 @@ ANYWHERE = (
         one(widen, i16x8),
     ]
     + [two(add_pairs, r, r) for r in (i32x4, i32x8, i32x16)]
-    + [two(maximum, r, r) for r in (i8x32, i16x16, i32x8, i32x4)]
+    + [two(op, r, r) for op in (maximum, minimum) for r in (i8x32, i16x16, i32x8, i32x4)]
     + [one(in_order, i8x32)]
 )
 AVX2 = [
@@ -181,7 +183,7 @@ def test_compiled_is_the_meaning(kernel, isa):
 @pytest.mark.parametrize("register", FLOATS, ids=str)
 def test_float_arithmetic(register):
     rng = np.random.default_rng(1)
-    for op in OPERATORS[:3]:
+    for op in (*OPERATORS[:3], DIVIDE, maximum, minimum):
         kernel = two(op, register, register)
         for _ in range(10):
             raw = (rng.standard_normal(50) * 10.0 ** rng.integers(-30, 30, 50)).astype(np.float32).view(np.uint8)

@@ -237,10 +237,7 @@ def _chat(args: argparse.Namespace) -> None:
     print("Type a message; an empty one or Ctrl-D ends the chat.", file=sys.stderr)
     while message := _ask("> "):
         messages.append({"role": "user", "content": message})
-        ids = template.encode(messages)
-        common = _common_prefix(session.ids, ids[:-1])  # at least one token is left to feed
-        session.rewind(common)
-        tokens = _tokens(session, ids[common:], args, sampler)
+        tokens = _tokens(session, session.keep_common(template.encode(messages)), args, sampler)
         messages.append({"role": "assistant", "content": _stream(tokens, model.tokenizer)})
 
 
@@ -249,11 +246,6 @@ def _ask(prompt: str) -> str:
         return input(prompt).strip()
     except EOFError:
         return ""
-
-
-def _common_prefix(a: list[int], b: list[int]) -> int:
-    """How many tokens two lists share from the start: what the session need not read again."""
-    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
 def _inspect(args: argparse.Namespace) -> None:

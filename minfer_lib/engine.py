@@ -105,8 +105,8 @@ class Session:
         self.ids: list[int] = []
         self._busy = threading.Lock()
         self._fed, self._feeding, self._sampling = 0, 0.0, 0.0  # tokens so far; seconds of passes and of sampling
-        cache = KvCache(model.config, model.context)
-        self._forward = Forward(model.config, model.weights, cache, model.threads, model.policy)
+        self.cache = KvCache(model.config, model.context)
+        self._forward = Forward(model.config, model.weights, self.cache, model.threads, model.policy)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -186,6 +186,16 @@ class Session:
     def reset(self) -> None:
         """Forget everything."""
         self.rewind(0)
+
+    def keep_common(self, ids: Sequence[int]) -> list[int]:
+        """Keep the tokens that the context shares with `ids` from the start, forget those after them.
+
+        -> what is left of `ids` to feed: one token at least, since its logits are wanted.
+        """
+        ids = self._known(ids)
+        shared = next((i for i, (a, b) in enumerate(zip(self.ids, ids, strict=False)) if a != b), self.position)
+        self.rewind(min(shared, len(ids) - 1))
+        return ids[self.position :]
 
     def generate(
         self,

@@ -461,6 +461,25 @@ def test_weights_that_are_not_numbers_end_in_an_error(tmp_path, format_):
         list(model.generate(A, max_tokens=1))
 
 
+@pytest.mark.parametrize("ids, kept", [([1, 2, 3, 4, 9], 4), ([1, 2, 7], 2), ([1, 2, 3], 2), ([8], 0), ([1], 0)])
+def test_what_two_texts_share_is_not_read_again(tiny, ids, kept):
+    model = mf.load_model(tiny())
+    session = model.session()
+    session.feed([1, 2, 3, 4])
+    rest = session.keep_common(ids)
+    assert session.position == kept and session.ids + rest == ids
+    assert np.array_equal(session.feed(rest), model.logits(ids))
+
+
+def test_nothing_to_keep_up_with_is_an_error(tiny):
+    session = mf.load_model(tiny()).session()
+    session.feed([1])
+    for wrong in ([], [10**6]):
+        with pytest.raises(mf.ArgumentError):
+            session.keep_common(wrong)
+    assert session.ids == [1]
+
+
 # The real model
 
 

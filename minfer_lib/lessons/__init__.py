@@ -1,6 +1,7 @@
 """What the notebooks show with: pictures, widgets and the machine's facts. Nothing in the engine imports it."""
 
 from minfer_lib.lessons.course import course_model
+from minfer_lib.lessons.figures.attention_shares import attention_picture
 from minfer_lib.lessons.figures.block_bytes import Block
 from minfer_lib.lessons.figures.chunk_trace import trace_picture
 from minfer_lib.lessons.figures.course_map import course_map
@@ -18,8 +19,10 @@ from minfer_lib.lessons.figures.quantized_block import block_picture
 from minfer_lib.lessons.figures.roof import roof_picture
 from minfer_lib.lessons.figures.speeds import speeds_picture
 from minfer_lib.lessons.figures.tiles import tile_picture
+from minfer_lib.lessons.figures.time_shares import time_picture
 from minfer_lib.lessons.figures.two_by_two import two_by_two_picture
 from minfer_lib.lessons.gate import try_pool
+from minfer_lib.lessons.golden import recorded
 from minfer_lib.lessons.machine import machine
 from minfer_lib.lessons.outline import bits_per_weight, outline
 from minfer_lib.lessons.passport import Passport
@@ -28,18 +31,21 @@ from minfer_lib.lessons.super_block import SuperBlock
 from minfer_lib.lessons.table import Table
 from minfer_lib.lessons.widgets.any_machine import AnyMachine
 from minfer_lib.lessons.widgets.block_explorer import BlockExplorer
+from minfer_lib.lessons.widgets.chat import ChatPanel
 from minfer_lib.lessons.widgets.chunk_tracer import ChunkTracer, shortest
 from minfer_lib.lessons.widgets.generation import GenerationPanel
 from minfer_lib.lessons.widgets.playground import QuantizerPlayground
 from minfer_lib.lessons.widgets.predict import Predict
 from minfer_lib.lessons.widgets.register_stepper import RegisterStepper
+from minfer_lib.lessons.widgets.sampler_explorer import SamplerExplorer
 from minfer_lib.lessons.widgets.search_player import SearchPlayer
 
 __all__ = [
-    "AnyMachine", "Block", "BlockExplorer", "ChunkTracer", "GenerationPanel", "Listing", "Passport", "Predict",
-    "QuantizerPlayground", "RegisterStepper", "SearchPlayer", "SuperBlock", "Table", "bits_per_weight",
-    "block_picture", "course_map", "course_model", "formats_picture", "ladder_picture", "ladders_picture",
-    "layout_picture", "lines_picture", "loop_of", "machine", "next_token_picture", "orders_picture", "outline",
-    "pair_picture", "preset_map", "presets_picture", "quantized", "roof_picture", "shortest", "snr", "speeds_picture",
-    "tile_picture", "trace_picture", "try_pool", "two_by_two_picture",
+    "AnyMachine", "Block", "BlockExplorer", "ChatPanel", "ChunkTracer", "GenerationPanel", "Listing", "Passport",
+    "Predict", "QuantizerPlayground", "RegisterStepper", "SamplerExplorer", "SearchPlayer", "SuperBlock", "Table",
+    "attention_picture", "bits_per_weight", "block_picture", "course_map", "course_model", "formats_picture",
+    "ladder_picture", "ladders_picture", "layout_picture", "lines_picture", "loop_of", "machine",
+    "next_token_picture", "orders_picture", "outline", "pair_picture", "preset_map", "presets_picture",
+    "quantized", "recorded", "roof_picture", "shortest", "snr", "speeds_picture", "tile_picture", "time_picture",
+    "trace_picture", "try_pool", "two_by_two_picture",
 ]  # fmt: skip

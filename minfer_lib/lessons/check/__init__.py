@@ -6,12 +6,15 @@ from minfer_lib.lessons.check.lesson_03 import block_sum, dot_q4_0_q8_0, find_fa
 from minfer_lib.lessons.check.lesson_04 import byte_dot, dot_q8_0, dot_without_signs, hsum
 from minfer_lib.lessons.check.lesson_05 import crossed, dot_q4_k, group_sums, min_term
 from minfer_lib.lessons.check.lesson_06 import chunk_bounds, largest_chunk, last_counter, take_chunks
+from minfer_lib.lessons.check.lesson_08 import append_row, choose_token, rope_pairs, saved_share, sure_prompt
 from minfer_lib.lessons.check.runner import CheckFailedError
 
 __all__ = [
     "CheckFailedError",
+    "append_row",
     "block_sum",
     "byte_dot",
+    "choose_token",
     "chunk_bounds",
     "crossed",
     "decode_q4_0",
@@ -30,7 +33,10 @@ __all__ = [
     "min_term",
     "q4_0_scale",
     "quantize_q8_0",
+    "rope_pairs",
     "round_trip",
+    "saved_share",
+    "sure_prompt",
     "take_chunks",
     "tensor_bytes",
     "unpack_scales",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import io
-import re
 from contextlib import AbstractContextManager
 from typing import NamedTuple
 
@@ -81,7 +80,7 @@ class Drawing:
 
     def __init__(self, svg: str, alt: str) -> None:
         self.alt = alt
-        self.svg = re.sub("<svg ", f'<svg role="img" aria-label="{html.escape(alt, quote=True)}" ', svg, count=1)
+        self.svg = svg.replace("<svg ", f'<svg role="img" aria-label="{html.escape(alt, quote=True)}" ', 1)
 
     def _repr_html_(self) -> str:
         return f'<div style="max-width:100%;overflow-x:auto">{self.svg}</div>'

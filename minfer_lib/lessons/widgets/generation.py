@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import threading
 import time
+from collections.abc import Iterator
 
 import ipywidgets as widgets
 
@@ -75,12 +76,9 @@ class GenerationPanel(widgets.VBox):
             self._run.disabled, self._halt.disabled = False, True
 
     def _stream(self, prompt: str) -> None:
-        tokenizer = self.model.tokenizer
-        stream, generated, count, drawn = tokenizer.stream(), "", 0, 0.0
+        stream, generated, count, drawn = self.model.tokenizer.stream(), "", 0, 0.0
         self._speed.value = "reading the prompt …"
-        tokens = self.model.generate(
-            tokenizer.encode(prompt), self.max_tokens, self.sampler, overflow="slide", stop=self._stop
-        )
+        tokens = self._tokens(prompt)
         begin = time.perf_counter()
         for token in tokens:
             generated += stream.feed(token)
@@ -94,6 +92,10 @@ class GenerationPanel(widgets.VBox):
         if count > 1:
             self.speed = (count - 1) / (time.perf_counter() - begin)
         self._draw(prompt, generated + stream.finish(), count, ", stopped" if self._stop.is_set() else ", done")
+
+    def _tokens(self, prompt: str) -> Iterator[int]:
+        ids = self.model.tokenizer.encode(prompt)
+        return self.model.generate(ids, self.max_tokens, self.sampler, overflow="slide", stop=self._stop)
 
     def _draw(self, prompt: str, generated: str, count: int, state: str = "") -> None:
         self.text = prompt + generated

@@ -9,6 +9,7 @@ import numpy as np
 from minfer_lib.errors import ArgumentError
 from minfer_lib.formats.table import FORMATS
 from minfer_lib.matmul.clock import TICK_NS
+from minfer_lib.matmul.panels import panels_bytes
 from minfer_lib.matmul.pool import job_address, pool
 from minfer_lib.model import program
 from minfer_lib.model.config import Config
@@ -16,6 +17,7 @@ from minfer_lib.model.kv_cache import KvCache
 from minfer_lib.model.norm_rope import rope_angles, rope_frequencies
 from minfer_lib.model.weights import Layer, Weights
 from minfer_lib.quantize.activations import rows_quantizer
+from minfer_lib.simd.address import aligned_bytes
 
 PIECE = 128  # the most tokens of one pass: few enough that a stop or Ctrl-C acts at once
 
@@ -120,16 +122,24 @@ class Forward:
         """LAYER, FORM and MATRIX records; the buffers that they point to are kept in self._buffers."""
         matrices = self.weights.matrices()
         names = sorted({matrix.activation for matrix in matrices}, key=str)
+        tiled = [matrix for matrix in matrices if matrix.tiles_function]
+        self._scratch_bytes = max((matrix.scratch_bytes for matrix in tiled), default=0)  # a worker
+        self._buffers["scratch"] = aligned_bytes(self.threads * self._scratch_bytes)
         forms = np.zeros(len(names), program.FORM)
         for form, name in zip(forms, names, strict=True):
             if name is not None:
                 widest = max(matrix.n_in for matrix in matrices if matrix.activation == name)
+                block_values = FORMATS[name].block_values
                 self._buffers[name] = np.zeros((rows, FORMATS[name].row_bytes(widest)), np.uint8)
                 form["quantize"] = rows_quantizer(name)
-                form["block_values"], form["block_bytes"] = FORMATS[name].block_values, FORMATS[name].block_bytes
+                form["block_values"], form["block_bytes"] = block_values, FORMATS[name].block_bytes
                 form["rows"] = self._buffers[name].ctypes.data
+                if any(matrix.activation == name for matrix in tiled):
+                    panels = aligned_bytes(panels_bytes(block_values, rows, widest // block_values))
+                    self._buffers[f"panels of {name}"], form["panels"] = panels, panels.ctypes.data
         table = [
-            (m.rows_function, m.address, m.row_bytes, m.n_out, m.n_in, m.n_blocks, names.index(m.activation))
+            (m.rows_function, m.tiles_function, m.address, m.row_bytes)
+            + (m.n_out, m.n_in, m.n_blocks, names.index(m.activation))
             for m in matrices
         ]
         layers = np.array([self._layer(i, layer) for i, layer in enumerate(self.weights.layers)], program.LAYER)
@@ -154,6 +164,7 @@ class Forward:
         record["claim"], record["counters"] = self._claim, self._counters.ctypes.data
         record["spent"] = self._spent.ctypes.data
         record["context"], record["n_forms"] = self.cache.keys.shape[2], len(self._forms)
+        record["scratch_bytes"] = self._scratch_bytes
         record["eps"], record["scale"] = config.norm_eps, config.attention_scale
         record["rope_halves"] = config.kind.rope_order == "halves"
         record["output_norm"] = self.weights.output_norm.ctypes.data

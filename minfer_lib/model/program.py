@@ -13,7 +13,9 @@ from numba import carray
 from minfer_lib.jit import kernel
 from minfer_lib.matmul.chunks import chunk_bounds, even_split, ggml_chunks, next_chunk
 from minfer_lib.matmul.clock import ticks
+from minfer_lib.matmul.panels import fill_panels
 from minfer_lib.matmul.pool import barrier
+from minfer_lib.matmul.tiles import TILES_FROM
 from minfer_lib.model.attention import attend
 from minfer_lib.model.kv_cache import store_f16
 from minfer_lib.model.norm_rope import rms_norm, rope_halves, rope_pairs, swiglu
@@ -38,10 +40,11 @@ def _record(*names: str) -> np.dtype:
 
 STEP = _record("layer", "kind")  # kind: ATTN_NORM … LOGITS
 
-# An activation format: address of its quantizer (0: plain float32), its block, and a buffer for rows of blocks.
-FORM = _record("quantize", "block_values", "block_bytes", "rows")
+# An activation format: address of its quantizer (0: plain float32), its block, and buffers: for rows of blocks, and for
+# the same laid out for tiles (0: no matrix takes them so).
+FORM = _record("quantize", "block_values", "block_bytes", "rows", "panels")
 
-MATRIX = _record("rows_function", "w", "row_bytes", "n_out", "n_in", "n_blocks", "form")
+MATRIX = _record("rows_function", "tiles_function", "w", "row_bytes", "n_out", "n_in", "n_blocks", "form")
 
 # The addresses of a layer's vectors (0: it has none) and of its part of the cache.
 LAYER = _record("attn_norm", "ffn_norm", "q_bias", "k_bias", "v_bias", "q_norm", "k_norm", "keys", "values")
@@ -51,7 +54,7 @@ PASS = np.dtype(
     _record(
         *("control", "first_step", "last_step", "bad", "n_tokens", "position", "wanted", "claim", "counters", "spent"),
         *("n_layers", "width", "ffn_width", "n_heads", "n_kv_heads", "head_dim", "context", "rope_halves"),
-        *("steps", "layers", "matrices", "forms", "n_forms", "output_norm"),
+        *("steps", "layers", "matrices", "forms", "n_forms", "output_norm", "scratch", "scratch_bytes"),
         *("x", "h", "q", "k", "v", "heads", "scores", "out", "gate", "up", "act", "cos", "sin", "logits"),
     ).descr
     + [("eps", np.float64), ("scale", np.float64)]
@@ -167,6 +170,8 @@ def _quantize(p, source, count, first_matrix, last_matrix, part, parts):
             out = f.rows + (offset + first) * row_bytes
             if call_quantizer(f.quantize, x, last - first, n, out) == 0:
                 p.bad = 1
+            if f.panels != 0 and count >= TILES_FROM:
+                fill_panels(f.block_values, f.rows, row_bytes, first, last, n // f.block_values, f.panels)
 
 
 @kernel
@@ -215,6 +220,10 @@ def _chunk(p, index, source, count, out, first, last, part):
     """Rows [first, last) of matrix `index` times `count` rows of activations, in the format that it takes."""
     m = carray(pointer(p.matrices), p.n_layers * LAYER_MATRICES + 1, MATRIX)[index]
     f = carray(pointer(p.forms), p.n_forms, FORM)[m.form]
+    if m.tiles_function != 0 and count >= TILES_FROM:
+        scratch = p.scratch + part * p.scratch_bytes  # a worker's own
+        call_rows(m.tiles_function, m.w, m.row_bytes, first, last, f.panels, scratch, count, m.n_blocks, out, m.n_out)
+        return
     own = part if count == 1 else 0
     if f.quantize != 0:
         a_row_bytes = m.n_in // f.block_values * f.block_bytes

@@ -17,6 +17,7 @@ from minfer_lib.simd.ops import (
     load,
     load_u16,
     low_half,
+    prefetch,
     splat,
 )
 from minfer_lib.simd.registers import i32x4, i32x16, u8x16
@@ -24,6 +25,13 @@ from minfer_lib.simd.registers import i32x4, i32x16, u8x16
 # Bytes from the block that is computed to the one that is asked for: more than the memory delivers while one request is
 # under way. 8 to 16 KB were best where it was measured, 2 KB too late; `minfer bench --kernels` measures again.
 AHEAD = 8192
+
+
+@inlined
+def prefetch_lines(w, at, n_bytes):
+    """Ask for the cache lines that n_bytes bytes from byte `at` on begin in."""
+    for line in range(0, n_bytes, 64):
+        prefetch(w, at + line)
 
 
 @inlined

@@ -24,18 +24,10 @@ from minfer_lib.simd.ops import (
     low_half,
     madd,
     maddubs,
-    prefetch,
     shuffle,
     splat,
 )
 from minfer_lib.simd.registers import i8x32, i32x8, u8x32, u16x16, u32x2
-
-
-@inlined
-def prefetch_lines(w, at, n_bytes):
-    """Ask for the cache lines that n_bytes bytes from byte `at` on begin in."""
-    for line in range(0, n_bytes, 64):
-        prefetch(w, at + line)
 
 
 @inlined

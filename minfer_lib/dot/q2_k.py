@@ -7,7 +7,7 @@ value = d * scale * code - dmin * min: a value term and a min term, as in Q4_K.
 
 import numpy as np
 
-from minfer_lib.dot.parts import AHEAD, four_floats, four_halfs, twice
+from minfer_lib.dot.parts import AHEAD, four_floats, four_halfs, prefetch_lines, twice
 from minfer_lib.dot.parts_k import (
     activations,
     bsum,
@@ -15,7 +15,6 @@ from minfer_lib.dot.parts_k import (
     four_rows_ahead,
     four_sums,
     halves,
-    prefetch_lines,
     scales_of_16,
     spread_16,
     sum4,

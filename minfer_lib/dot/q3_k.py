@@ -8,7 +8,7 @@ value = d * (scale - 32) * (code - 4). As in Q6_K, the 4 comes off by the sums o
 
 import numpy as np
 
-from minfer_lib.dot.parts import AHEAD, four_floats, four_halfs, twice
+from minfer_lib.dot.parts import AHEAD, four_floats, four_halfs, prefetch_lines, twice
 from minfer_lib.dot.parts_k import (
     activations,
     by,
@@ -17,7 +17,6 @@ from minfer_lib.dot.parts_k import (
     four_sums,
     halves,
     minus,
-    prefetch_lines,
     scales_of_16,
     shifts,
     spread_16,

@@ -6,7 +6,18 @@ Q8_0 block, 34 bytes: f16 d, 32 int8.
 
 import numpy as np
 
-from minfer_lib.dot.parts import AHEAD, dot_fours, four_16s, four_floats, four_halfs, hsum4, hsum8, sum_fours
+from minfer_lib.dot.parts import (
+    AHEAD,
+    four_16s,
+    four_floats,
+    four_halfs,
+    hsum4,
+    hsum8,
+    prefetch_lines,
+    sum_fours,
+    twice,
+)
+from minfer_lib.dot.parts_fours import activations_of_four, by_block, dot_nibbles, fold, heads, scales_by_block
 from minfer_lib.dot.parts_tiles import put_32
 from minfer_lib.jit import inlined
 from minfer_lib.simd.ops import (
@@ -14,9 +25,12 @@ from minfer_lib.simd.ops import (
     as_u8,
     as_u16,
     concat,
+    dpbusd,
+    f16_to_f32,
     fmadd,
     load,
     load_f16,
+    low_half,
     madd,
     maddubs,
     prefetch,
@@ -25,7 +39,7 @@ from minfer_lib.simd.ops import (
     splat,
     to_f32,
 )
-from minfer_lib.simd.registers import f32x4, f32x8, i8x16, i8x32, i16x16, i32x4, u8x16, u8x64
+from minfer_lib.simd.registers import f32x4, f32x8, i8x16, i8x32, i16x16, i32x4, i32x16, u8x16, u8x64
 
 
 @inlined
@@ -71,6 +85,9 @@ def dot_q4_0_avx2(w, w_at, a, a_at, n_blocks):
     return hsum8(acc)
 
 
+_HEADS = heads(18, 0)
+
+
 @inlined
 def dot4_q4_0_avx512vnni(w, w_at, row_bytes, a, a_at, n_blocks):
     """Four rows, row_bytes apart from byte w_at on -> four float32.
@@ -81,19 +98,43 @@ def dot4_q4_0_avx512vnni(w, w_at, row_bytes, a, a_at, n_blocks):
     """
     ahead = w_at + 3 * row_bytes + AHEAD  # through the rows end to end; the fourth begins three rows on
     total = splat(f32x4, 0)
-    for b in range(n_blocks):
-        wb = w_at + 18 * b
-        ab = a_at + 34 * b
-        prefetch(w, ahead + 72 * b)
-        prefetch(w, ahead + 72 * b + 64)
-        qa_low, qa_high = load(i8x16, a, ab + 2), load(i8x16, a, ab + 18)
-        packed = four_16s(w, wb + 2, row_bytes)
-        low, high = packed & 15, as_u8(as_u16(packed) >> 4) & 15
-        offsets = splat(u8x64, 8)
-        fours = dot_fours(low, high, qa_low, qa_high) - dot_fours(offsets, offsets, qa_low, qa_high)
-        d = four_halfs(w, wb, row_bytes) * load_f16(a, ab)
-        total = fmadd(d, to_f32(sum_fours(fours)), total)
+    fours = n_blocks // 4 * 4
+    for b in range(0, fours, 4):
+        prefetch_lines(w, ahead + 72 * b, 288)
+        total = _four_blocks(total, w, w_at + 18 * b, row_bytes, a, a_at + 34 * b)
+    for b in range(fours, n_blocks):
+        prefetch_lines(w, ahead + 72 * b, 72)
+        total = _block(total, w, w_at + 18 * b, row_bytes, a, a_at + 34 * b)
     return four_floats(total)
+
+
+@inlined
+def _four_blocks(total, w, wb, row_bytes, a, ab):
+    """total: f32x4, a row each, + the four blocks from byte wb on of each row, the first by the one at byte ab of a."""
+    low, high, d_a = activations_of_four(a, ab)
+    start = _offsets(low, high)
+    x0 = dot_nibbles(start, four_16s(w, wb + 2, 18), low, high)
+    x1 = dot_nibbles(start, four_16s(w, wb + row_bytes + 2, 18), low, high)
+    x2 = dot_nibbles(start, four_16s(w, wb + 2 * row_bytes + 2, 18), low, high)
+    x3 = dot_nibbles(start, four_16s(w, wb + 3 * row_bytes + 2, 18), low, high)
+    d = f16_to_f32(low_half(scales_by_block(w, wb, row_bytes, _HEADS))) * d_a
+    return fold(total, d, to_f32(by_block(x0, x1, x2, x3)))
+
+
+@inlined
+def _block(total, w, wb, row_bytes, a, ab):
+    """total: f32x4, a row each, + the block at byte wb of each row, by the one at byte ab of a."""
+    low, high = twice(twice(load(i8x16, a, ab + 2))), twice(twice(load(i8x16, a, ab + 18)))
+    fours = dot_nibbles(_offsets(low, high), four_16s(w, wb + 2, row_bytes), low, high)
+    d = four_halfs(w, wb, row_bytes) * load_f16(a, ab)
+    return fmadd(d, to_f32(sum_fours(fours)), total)
+
+
+@inlined
+def _offsets(low, high):
+    """i32x16: -8 times the sums of the activations, i8x64."""
+    eights = splat(u8x64, 8)
+    return splat(i32x16, 0) - dpbusd(dpbusd(splat(i32x16, 0), eights, low), eights, high)
 
 
 @inlined

@@ -16,8 +16,10 @@ from minfer_lib.dot.parts import (
     four_halfs,
     hsum4,
     hsum8,
+    prefetch_lines,
     sum_fours,
 )
+from minfer_lib.dot.parts_fours import activations_of_four, by_block, dot_nibbles, fold_two, heads, scales_by_block
 from minfer_lib.dot.parts_tiles import put_32
 from minfer_lib.jit import inlined
 from minfer_lib.simd.ops import (
@@ -25,9 +27,13 @@ from minfer_lib.simd.ops import (
     as_u8,
     as_u16,
     concat,
+    dpbusd,
+    f16_to_f32,
     fmadd,
+    high_half,
     load,
     load_f16,
+    low_half,
     madd,
     maddubs,
     prefetch,
@@ -35,7 +41,7 @@ from minfer_lib.simd.ops import (
     splat,
     to_f32,
 )
-from minfer_lib.simd.registers import f32x4, f32x8, i8x16, i8x32, i16x16, i32x4, u8x16, u8x32
+from minfer_lib.simd.registers import f32x4, f32x8, i8x16, i8x32, i16x16, i32x4, i32x16, u8x16, u8x32, u8x64
 
 
 @inlined
@@ -82,6 +88,9 @@ def dot_q4_1_avx2(w, w_at, a, a_at, n_blocks):
     return hsum8(acc)
 
 
+_HEADS = heads(20, 0, 2)
+
+
 @inlined
 def dot4_q4_1_avx512vnni(w, w_at, row_bytes, a, a_at, n_blocks):
     """Four rows, row_bytes apart from byte w_at on -> four float32.
@@ -91,19 +100,42 @@ def dot4_q4_1_avx512vnni(w, w_at, row_bytes, a, a_at, n_blocks):
     """
     ahead = w_at + 3 * row_bytes + AHEAD  # through the rows end to end; the fourth begins three rows on
     total = splat(f32x4, 0)
-    for b in range(n_blocks):
-        wb = w_at + 20 * b
-        ab = a_at + 34 * b
-        prefetch(w, ahead + 80 * b)
-        prefetch(w, ahead + 80 * b + 64)
-        qa_low, qa_high = load(i8x16, a, ab + 2), load(i8x16, a, ab + 18)
-        packed = four_16s(w, wb + 4, row_bytes)
-        low, high = packed & 15, as_u8(as_u16(packed) >> 4) & 15
-        sums = sum_fours(dot_fours(low, high, qa_low, qa_high))
-        d_a = load_f16(a, ab)
-        total = fmadd(four_halfs(w, wb, row_bytes) * d_a, to_f32(sums), total)
-        total = fmadd(four_halfs(w, wb + 2, row_bytes), to_f32(activation_sum(qa_low, qa_high)) * d_a, total)
+    fours = n_blocks // 4 * 4
+    for b in range(0, fours, 4):
+        prefetch_lines(w, ahead + 80 * b, 320)
+        total = _four_blocks(total, w, w_at + 20 * b, row_bytes, a, a_at + 34 * b)
+    for b in range(fours, n_blocks):
+        prefetch_lines(w, ahead + 80 * b, 80)
+        total = _block(total, w, w_at + 20 * b, row_bytes, a, a_at + 34 * b)
     return four_floats(total)
+
+
+@inlined
+def _four_blocks(total, w, wb, row_bytes, a, ab):
+    """total: f32x4, a row each, + the four blocks from byte wb on of each row, the first by the one at byte ab of a."""
+    low, high, d_a = activations_of_four(a, ab)
+    zero, ones = splat(i32x16, 0), splat(u8x64, 1)
+    x0 = dot_nibbles(zero, four_16s(w, wb + 4, 20), low, high)
+    x1 = dot_nibbles(zero, four_16s(w, wb + row_bytes + 4, 20), low, high)
+    x2 = dot_nibbles(zero, four_16s(w, wb + 2 * row_bytes + 4, 20), low, high)
+    x3 = dot_nibbles(zero, four_16s(w, wb + 3 * row_bytes + 4, 20), low, high)
+    sums_a = dpbusd(dpbusd(zero, ones, low), ones, high)
+    scales = scales_by_block(w, wb, row_bytes, _HEADS)
+    d, m = f16_to_f32(low_half(scales)) * d_a, f16_to_f32(high_half(scales))
+    products = to_f32(by_block(x0, x1, x2, x3))
+    return fold_two(total, d, products, m, to_f32(by_block(sums_a, sums_a, sums_a, sums_a)) * d_a)
+
+
+@inlined
+def _block(total, w, wb, row_bytes, a, ab):
+    """total: f32x4, a row each, + the block at byte wb of each row, by the one at byte ab of a."""
+    qa_low, qa_high = load(i8x16, a, ab + 2), load(i8x16, a, ab + 18)
+    packed = four_16s(w, wb + 4, row_bytes)
+    low, high = packed & 15, as_u8(as_u16(packed) >> 4) & 15
+    d_a = load_f16(a, ab)
+    products = to_f32(sum_fours(dot_fours(low, high, qa_low, qa_high)))
+    total = fmadd(four_halfs(w, wb, row_bytes) * d_a, products, total)
+    return fmadd(four_halfs(w, wb + 2, row_bytes), to_f32(activation_sum(qa_low, qa_high)) * d_a, total)
 
 
 @inlined

@@ -12,7 +12,7 @@ Q8_K block, 306 bytes: f16 d_a at 0, 256 int8 at 2, at 274 the int16 sums of 16 
 
 import numpy as np
 
-from minfer_lib.dot.parts import AHEAD, four_floats, four_halfs, twice
+from minfer_lib.dot.parts import AHEAD, four_floats, four_halfs, prefetch_lines, twice
 from minfer_lib.dot.parts_k import (
     activations,
     both,
@@ -21,7 +21,6 @@ from minfer_lib.dot.parts_k import (
     four_sums,
     halves,
     mins_of_16,
-    prefetch_lines,
     scale_min,
     scale_of_32,
     scales_mins,

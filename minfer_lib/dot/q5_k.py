@@ -7,7 +7,7 @@ value = d * scale * code - dmin * min: a value term and a min term, as in Q4_K.
 
 import numpy as np
 
-from minfer_lib.dot.parts import AHEAD, four_floats, four_halfs, twice
+from minfer_lib.dot.parts import AHEAD, four_floats, four_halfs, prefetch_lines, twice
 from minfer_lib.dot.parts_k import (
     activations,
     both,
@@ -16,7 +16,6 @@ from minfer_lib.dot.parts_k import (
     four_sums,
     halves,
     mins_of_16,
-    prefetch_lines,
     scale_min,
     scale_of_32,
     scales_mins,

@@ -10,7 +10,7 @@ activations), which the Q8_K block carries.
 
 import numpy as np
 
-from minfer_lib.dot.parts import AHEAD, four_floats, four_halfs, twice
+from minfer_lib.dot.parts import AHEAD, four_floats, four_halfs, prefetch_lines, twice
 from minfer_lib.dot.parts_k import (
     activations,
     both,
@@ -19,7 +19,6 @@ from minfer_lib.dot.parts_k import (
     four_sums,
     halves,
     minus,
-    prefetch_lines,
     scales_of_16,
     spread_16,
     sum4,

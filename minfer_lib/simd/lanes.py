@@ -95,6 +95,35 @@ def fourths(v):
     return v[::4]
 
 
+def _fourfold(context, builder, sig, v):
+    return builder.shuffle_vector(v, v, _mask([k // 4 for k in range(sig.return_type.lanes)]))
+
+
+@instruction(
+    one_register(lambda v: Register(v.element, 16) if v.lanes == 4 and _four_bytes(v) else None),
+    _fourfold,
+    "vpermps",
+    "",
+)
+def fourfold(v):
+    """Each of four lanes four times: lanes 0, 0, 0, 0, 1, 1, 1, 1 …"""
+    return np.repeat(v, 4)
+
+
+_EVEN_EIGHTS = (0, 2, 4, 6, 1, 3, 5, 7)
+
+
+def _even_eights_first(context, builder, sig, v):
+    eights = builder.bitcast(v, ir.VectorType(ir.IntType(64), 8))
+    return builder.bitcast(builder.shuffle_vector(eights, eights, _mask(_EVEN_EIGHTS)), v.type)
+
+
+@instruction(u8x64(u8x64), _even_eights_first, x86="vpermq", arm="")
+def even_eights_first(v):
+    """Eight bytes at a time: those of an even number, then those of an odd one."""
+    return v.reshape(8, 8)[list(_EVEN_EIGHTS)].reshape(-1)
+
+
 _ZERO = ir.Constant(ir.IntType(32), 0)
 
 

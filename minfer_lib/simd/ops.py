@@ -24,8 +24,10 @@ from minfer_lib.simd.lanes import (
     as_u16,
     byte_mask,
     concat,
+    even_eights_first,
     first,
     four,
+    fourfold,
     fourths,
     high_half,
     in_order,
@@ -44,11 +46,11 @@ from minfer_lib.simd.products import add_pairs, dpbusd, dpwssd, madd, maddubs, s
 from minfer_lib.simd.registers import Register, i8x32, i16x16, i32x8
 
 __all__ = [
-    "add_pair", "add_pairs", "andnot", "as_f32", "as_i8", "as_i16", "as_i32", "as_u8", "as_u16", "byte_mask", "concat",
-    "dpbusd", "dpwssd", "f16_to_f32", "f32_to_f16", "first", "fmadd", "four", "fourths", "high_half",
-    "in_order", "lane", "load", "load_bf16", "load_f16", "load_f32", "load_u16", "load_u32", "low_half", "madd",
-    "maddubs", "maximum", "minimum", "narrow", "odd_lanes", "pack_i8", "pack_i16", "prefetch", "round_to_i32", "sdot",
-    "shuffle", "sign", "splat", "store", "to_f32", "widen", "zip_high", "zip_low",
+    "add_pair", "add_pairs", "andnot", "as_f32", "as_i16", "as_i32", "as_i8", "as_u16", "as_u8", "byte_mask", "concat",
+    "dpbusd", "dpwssd", "even_eights_first", "f16_to_f32", "f32_to_f16", "first", "fmadd", "four", "fourfold",
+    "fourths", "high_half", "in_order", "lane", "load", "load_bf16", "load_f16", "load_f32", "load_u16", "load_u32",
+    "low_half", "madd", "maddubs", "maximum", "minimum", "narrow", "odd_lanes", "pack_i16", "pack_i8", "prefetch",
+    "round_to_i32", "sdot", "shuffle", "sign", "splat", "store", "to_f32", "widen", "zip_high", "zip_low",
 ]  # fmt: skip
 
 _HALF, _FLOAT, _I16, _I32 = ir.HalfType(), ir.FloatType(), ir.IntType(16), ir.IntType(32)

@@ -23,10 +23,12 @@ from minfer_lib.simd.ops import (
     concat,
     dpbusd,
     dpwssd,
+    even_eights_first,
     f16_to_f32,
     first,
     fmadd,
     four,
+    fourfold,
     fourths,
     high_half,
     in_order,
@@ -130,7 +132,7 @@ ANYWHERE = (
     ]
     + [two(add_pairs, r, r) for r in (i32x4, i32x8, i32x16)]
     + [two(op, r, r) for op in (maximum, minimum) for r in (i8x32, i16x16, i32x8, i32x4)]
-    + [one(in_order, i8x32)]
+    + [one(fourfold, i32x4), one(in_order, i8x32)]
 )
 AVX2 = [
     two(sign, i8x32, i8x32),
@@ -148,6 +150,7 @@ VNNI = [
     two(maddubs, u8x64, i8x64),
     two(madd, i16x32, i16x32),
     two(shuffle, u8x64, u8x64),
+    one(even_eights_first, u8x64),
 ]
 CASES = [(k, "scalar") for k in ANYWHERE] + [(k, "avx2") for k in AVX2] + [(k, "avx512vnni") for k in VNNI]
 

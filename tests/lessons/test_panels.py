@@ -23,11 +23,10 @@ def test_the_panel_writes_what_generate_yields(model):
 
 
 def test_it_stops(model):
-    panel = GenerationPanel(model, "the ", max_tokens=10**6)
+    panel = GenerationPanel(model, "the ", lambda logits, ids: panel.stop() or 5, max_tokens=10**6)
     panel.run()
-    panel.stop()
     panel.wait()
-    assert "stopped" in panel._speed.value
+    assert panel._speed.value.startswith("1 tokens") and panel._speed.value.endswith(", stopped")
 
 
 def test_what_goes_wrong_is_said_where_the_speed_stands(model):

@@ -10,8 +10,6 @@ import numpy as np
 from minfer_lib import models
 from minfer_lib.engine import load_model
 from minfer_lib.lessons.check.runner import Case, CheckFailedError, run
-from minfer_lib.model.norm_rope import rope_angles
-from minfer_lib.model.norm_rope import rope_pairs as rotate
 from minfer_lib.text.sampling import draw, softmax
 
 
@@ -41,10 +39,9 @@ def rope_pairs(function: Callable) -> None:
 
 
 def _turned(x: np.ndarray, position: int, base: float) -> np.ndarray:
-    out = x.astype(np.float32)
-    cos, sin = rope_angles(np.array([position]), out.size, base, None)
-    rotate(out, cos[0], sin[0])
-    return out
+    points = x[0::2] + 1j * x[1::2]
+    points = points * np.exp(1j * position * base ** (-np.arange(0, x.size, 2) / x.size))
+    return np.stack([points.real, points.imag], axis=1).ravel()
 
 
 def append_row(function: Callable) -> None:

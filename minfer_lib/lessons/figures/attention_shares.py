@@ -21,7 +21,8 @@ def attention_picture(shares: np.ndarray, words: Sequence[str]) -> Picture:
         for t, j in zip(*np.tril_indices(n), strict=True):
             light = shares[t, j] > 0.6
             axes.text(j, t, f"{shares[t, j]:.0%}", ha="center", va="center", color="white" if light else PLOT_INK)
-        axes.set_xticks(range(n), names, rotation=30, ha="right")
+        axes.figure.get_layout_engine().set(w_pad=0.15, h_pad=0.15)  # a browser's letters may be wider
+        axes.set_xticks(range(n), names, rotation=30, ha="right", rotation_mode="anchor")
         axes.set_yticks(range(n), names)
         axes.set_xlabel("… takes from")
         axes.set_ylabel("this token")

@@ -34,7 +34,7 @@ class SamplerExplorer(widgets.VBox):
             control.add_class(f"minfer-{name.replace('_', '-')}")
             control.observe(lambda change: self._draw(), "value")
         self._words, self._picture = widgets.HTML(), widgets.HTML()
-        flow = widgets.Layout(flex_flow="row wrap")
+        flow = widgets.Layout(flex_flow="row wrap", max_width="720px")  # two and two
         super().__init__([widgets.Box(list(self._controls.values()), layout=flow), self._words, self._picture])
         for widget, name in ((self, "sampler"), (self._words, "left"), (self._picture, "candidates")):
             widget.add_class(f"minfer-{name}")

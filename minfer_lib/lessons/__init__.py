@@ -22,6 +22,7 @@ from minfer_lib.lessons.figures.tiles import tile_picture
 from minfer_lib.lessons.figures.time_shares import time_picture
 from minfer_lib.lessons.figures.two_by_two import two_by_two_picture
 from minfer_lib.lessons.gate import try_pool
+from minfer_lib.lessons.glossary import glossary
 from minfer_lib.lessons.golden import recorded
 from minfer_lib.lessons.machine import machine
 from minfer_lib.lessons.outline import bits_per_weight, outline
@@ -44,7 +45,7 @@ __all__ = [
     "AnyMachine", "Block", "BlockExplorer", "ChatPanel", "ChunkTracer", "GenerationPanel", "Listing", "Passport",
     "Predict", "QuantizerPlayground", "RegisterStepper", "SamplerExplorer", "SearchPlayer", "SuperBlock", "Table",
     "attention_picture", "bits_per_weight", "block_picture", "course_map", "course_model", "formats_picture",
-    "ladder_picture", "ladders_picture", "layout_picture", "lines_picture", "loop_of", "machine",
+    "glossary", "ladder_picture", "ladders_picture", "layout_picture", "lines_picture", "loop_of", "machine",
     "next_token_picture", "orders_picture", "outline", "pair_picture", "preset_map", "presets_picture",
     "quantized", "recorded", "roof_picture", "shortest", "snr", "speeds_picture", "tile_picture", "time_picture",
     "trace_picture", "try_pool", "two_by_two_picture",

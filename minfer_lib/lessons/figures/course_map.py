@@ -18,30 +18,30 @@ class Station(NamedTuple):
 
 
 STATIONS = (
-    Station("The file", "What do the bytes mean?", "01_block_layouts", ORANGE, (232, 286, 698, 60)),
+    Station("The file", "What do the bytes mean?", "01_block_layouts", ORANGE, (232, 292, 698, 56)),
     Station("Quantize", "Why int8, and what does it cost?", "02_q8_0_quantization", BLUE, (248, 54, 150, 84)),
-    Station("One number", "What is one output, exactly?", "03_scalar_dot", GREEN, (424, 54, 150, 84)),
-    Station("Registers", "How does one instruction do 32 products?", "04_simd_dot", PURPLE, (594, 54, 150, 84)),
-    Station("The min term", "Why do K-quants need the sum of x?", "05_kquant_min_term", SKY, (764, 54, 150, 84)),
-    Station("Threads", "Which core computed this?", "06_thread_chunks", RED, (424, 158, 235, 64)),
-    Station("The GPU", "Why was the same math faster?", "07_mmvq_geometry", GREEN, (679, 158, 235, 64)),
-    Station("A sentence", "How do bytes become text?", "08_full_model_decode", BLUE, (4, 54, 150, 168)),
+    Station("One number", "What is one output, exactly?", "03_scalar_dot", GREEN, (422, 54, 142, 84)),
+    Station("Registers", "How does one instruction do 32 products?", "04_simd_dot", PURPLE, (588, 54, 158, 84)),
+    Station("The min term", "Why do K-quants need the sum of x?", "05_kquant_min_term", SKY, (770, 54, 146, 84)),
+    Station("Threads", "Which core computed this?", "06_thread_chunks", RED, (422, 158, 237, 70)),
+    Station("The GPU", "Why was the same math faster?", "07_mmvq_geometry", GREEN, (679, 158, 237, 70)),
+    Station("A sentence", "How do bytes become text?", "08_full_model_decode", BLUE, (4, 54, 150, 174)),
 )
 _WIDTH, _HEIGHT = 936, 352
-_FRAME = (232, 20, 698, 218)  # one matrix product
-_ARROWS = (  # x1, y1, x2, y2; the last two have words
-    (398, 96, 420, 96),
-    (574, 96, 590, 96),
-    (744, 96, 760, 96),
+_FRAME = (232, 20, 698, 222)  # one matrix product
+_ARROWS = (  # x1, y1, x2, y2
+    (398, 96, 418, 96),
+    (564, 96, 584, 96),
+    (746, 96, 766, 96),
     (156, 84, 228, 84),
     (230, 196, 158, 196),
-    (580, 284, 580, 242),
+    (580, 290, 580, 246),
 )
 _WORDS = (
     (_FRAME[0] + 12, 40, "one matrix product: seven in every layer, and one at the end"),
     (164, 76, "tokens"),
     (164, 188, "logits"),
-    (590, 268, "weights"),
+    (590, 272, "weights"),
 )
 
 

@@ -30,6 +30,7 @@ from minfer_lib.lessons.passport import Passport
 from minfer_lib.lessons.quantized import quantized, snr
 from minfer_lib.lessons.super_block import SuperBlock
 from minfer_lib.lessons.table import Table
+from minfer_lib.lessons.tile_operands import tile_operands
 from minfer_lib.lessons.widgets.any_machine import AnyMachine
 from minfer_lib.lessons.widgets.block_explorer import BlockExplorer
 from minfer_lib.lessons.widgets.chat import ChatPanel
@@ -40,13 +41,14 @@ from minfer_lib.lessons.widgets.predict import Predict
 from minfer_lib.lessons.widgets.register_stepper import RegisterStepper
 from minfer_lib.lessons.widgets.sampler_explorer import SamplerExplorer
 from minfer_lib.lessons.widgets.search_player import SearchPlayer
+from minfer_lib.lessons.widgets.tile_stepper import TileStepper
 
 __all__ = [
     "AnyMachine", "Block", "BlockExplorer", "ChatPanel", "ChunkTracer", "GenerationPanel", "Listing", "Passport",
     "Predict", "QuantizerPlayground", "RegisterStepper", "SamplerExplorer", "SearchPlayer", "SuperBlock", "Table",
-    "attention_picture", "bits_per_weight", "block_picture", "course_map", "course_model", "formats_picture",
-    "glossary", "ladder_picture", "ladders_picture", "layout_picture", "lines_picture", "loop_of", "machine",
-    "next_token_picture", "orders_picture", "outline", "pair_picture", "preset_map", "presets_picture",
-    "quantized", "recorded", "roof_picture", "shortest", "snr", "speeds_picture", "tile_picture", "time_picture",
-    "trace_picture", "try_pool", "two_by_two_picture",
+    "TileStepper", "attention_picture", "bits_per_weight", "block_picture", "course_map", "course_model",
+    "formats_picture", "glossary", "ladder_picture", "ladders_picture", "layout_picture", "lines_picture",
+    "loop_of", "machine", "next_token_picture", "orders_picture", "outline", "pair_picture", "preset_map",
+    "presets_picture", "quantized", "recorded", "roof_picture", "shortest", "snr", "speeds_picture",
+    "tile_operands", "tile_picture", "time_picture", "trace_picture", "try_pool", "two_by_two_picture",
 ]  # fmt: skip

@@ -149,7 +149,7 @@ def _dot_types(total, a, b):
 
 @instruction(_dot_types, _dot, x86="tdpbssd", arm="")
 def tile_dot(total, a, b):
-    """total: int32[m, n], a: int8[m, 4 k], b: int8[k, 4 n]. To each total the product of a's row and b's column.
+    """Add to each total the product of a's row and b's column. total: int32[m, n], a: int8[m, 4 k], b: int8[k, 4 n].
 
     Four at a time, as in `dpbusd`, but signed: the bytes 4 j to 4 j + 3 of a's row meet the bytes 4 n to 4 n + 3 of
     b's row j.

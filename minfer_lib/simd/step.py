@@ -36,7 +36,7 @@ class Operand:
     """What goes into a step or comes out of it."""
 
     type: str  # "i8x32", "float32", "array(uint8, 1d, C)" …
-    value: Any  # the lanes as an array, lane 0 first; a scalar; or the array in memory
+    value: Any  # the lanes as an array, lane 0 first; a tile's rows; a scalar; or the array in memory
     step: int | None = None  # the step that made it; None: it came from outside
     name: str | None = None  # the variable that it was put into at once, if any
 
@@ -148,11 +148,9 @@ class _Recorder:
         signature = instruction.typing(*types_)
         if signature is None:
             raise TypeError(f"there is no {instruction.name}({', '.join(map(str, types_))}).")
+        inputs = tuple(map(_operand, values, types_))  # before a tile gets what it holds next
         exact = instruction.meaning(*map(self.plain, values))
         result, lost = _fit(exact, signature.return_type, instruction.beyond)
-        inputs = tuple(
-            v.operand if isinstance(v, Lanes) else Operand(str(t), v) for v, t in zip(values, types_, strict=True)
-        )
         place = _place(frame)
         number = len(self.trace.steps)
         output = None if result is None else Operand(str(signature.return_type), result, number, place.target)
@@ -181,6 +179,12 @@ class _Recorder:
         if isinstance(value, tuple):
             return tuple(map(self.plain, value))
         return value.operand.value if isinstance(value, Lanes) else value
+
+
+def _operand(value: Any, type_: Any) -> Operand:
+    if isinstance(value, Lanes):
+        return value.operand
+    return Operand(str(type_), value.bytes if isinstance(value, Tile) else value)
 
 
 def _type_of(value: Any):

@@ -3,7 +3,7 @@
 from minfer_lib.lessons.check.lesson_01 import decode_q4_0, find_row, tensor_bytes, unpack_scales
 from minfer_lib.lessons.check.lesson_02 import error_bound, q4_0_scale, quantize_q8_0, round_trip
 from minfer_lib.lessons.check.lesson_03 import block_sum, dot_q4_0_q8_0, find_fault, matmul_q4_0
-from minfer_lib.lessons.check.lesson_04 import byte_dot, dot_q8_0, dot_without_signs, hsum
+from minfer_lib.lessons.check.lesson_04 import byte_dot, dot_q8_0, dot_without_signs, hsum, pack_fours
 from minfer_lib.lessons.check.lesson_05 import crossed, dot_q4_k, group_sums, min_term
 from minfer_lib.lessons.check.lesson_06 import chunk_bounds, largest_chunk, last_counter, take_chunks
 from minfer_lib.lessons.check.lesson_08 import append_row, choose_token, rope_pairs, saved_share, sure_prompt
@@ -31,6 +31,7 @@ __all__ = [
     "last_counter",
     "matmul_q4_0",
     "min_term",
+    "pack_fours",
     "q4_0_scale",
     "quantize_q8_0",
     "rope_pairs",

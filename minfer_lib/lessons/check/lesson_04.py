@@ -165,3 +165,32 @@ def byte_dot(function: Callable) -> None:
         w, a = weights.astype(np.uint8), activations.astype(np.int8).view(np.uint8)
         cases.append(Case(what, (w, a), (weights * activations).reshape(8, 4).sum(axis=1), cause))
     run(_emulated(function, {"dpbusd": "AVX2 does not have it. Repair the kernel with what AVX2 has."}), cases)
+
+
+def pack_fours(function: Callable) -> None:
+    """function(a): int8[n_tokens, n] -> int8[n / 4, 4 * n_tokens]: row j has values 4 j to 4 j + 3 of every token."""
+    random = np.random.default_rng(45)
+    steps = np.arange(1, 9)
+    rows = [
+        ("one token of eight values", [steps],
+         "row 0 has the token's values 0 to 3, row 1 its values 4 to 7: n / 4 rows."),
+        ("two tokens of four values", [steps[:4], 10 * steps[:4]],
+         "there is one row of B. In it stand the four values of token 0, then those of token 1: no token is mixed with "
+         "another inside a four."),
+        ("two tokens of eight values", [steps, 10 * steps],
+         "a row of B holds one four of every token. Flat memory cut into other rows holds one token after the other."),
+        ("three tokens of sixteen values", random.integers(1, 128, (3, 16)),
+         "byte 4 c + i of row j is value 4 j + i of token c, whatever the numbers of tokens and of values are."),
+        ("values below zero", -10 * np.stack([steps, steps + 1]),
+         "the bytes keep their sign: int8 in, int8 out."),
+        ("16 tokens of 64 values", random.integers(-127, 128, (16, 64)),
+         "a full tile: 16 rows of 64 bytes."),
+    ]  # fmt: skip
+    cases = []
+    for what, values, cause in rows:
+        a = np.array(values, np.int8)
+        right = np.zeros((a.shape[1] // 4, 4 * len(a)), np.int8)
+        for c, i in np.ndindex(a.shape):
+            right[i // 4, 4 * c + i % 4] = a[c, i]
+        cases.append(Case(what, (a,), right, cause))
+    run(function, cases)

@@ -16,7 +16,7 @@ from minfer_lib.simd.instruction import INSTRUCTIONS
 from minfer_lib.simd.step import Operand, Step, Trace
 
 _LEFT, _BYTE, _GAP, _ROW = 34, 27, 4, 22  # of lane numbers; a byte; between groups of four bytes; height of lanes
-_WIDTH = _LEFT + 16 * _BYTE + 3 * _GAP + 2
+WIDTH = _LEFT + 16 * _BYTE + 3 * _GAP + 2
 _LONG = 52  # letters of an expression that are shown
 
 
@@ -38,8 +38,8 @@ def step_picture(trace: Trace, step: Step) -> Drawing:
     if step.lost is not None:
         told.append(flagged(step))
     svg = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {y}" width="100%" fill="{INK}" '
-        f'font-family="sans-serif" font-size="12" style="min-width:{_WIDTH}px;max-width:{_WIDTH + 100}px">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y}" width="100%" fill="{INK}" '
+        f'font-family="sans-serif" font-size="12" style="min-width:{WIDTH}px;max-width:{WIDTH + 100}px">'
         f"{''.join(parts)}</svg>"
     )
     return Drawing(svg, f"{_expression(step)}: " + "; ".join(told) + ".")
@@ -98,7 +98,7 @@ def _expression(step: Step) -> str:
 
 
 def _is_register(operand: Operand) -> bool:
-    return isinstance(operand.value, np.ndarray) and not operand.type.startswith("array")
+    return isinstance(operand.value, np.ndarray) and operand.value.ndim == 1 and not operand.type.startswith("array")
 
 
 def _height(operand: Operand) -> int:
@@ -112,7 +112,7 @@ def _operand(operand: Operand, name: str, y: int, way: str, lost: np.ndarray | N
         return [_text(_LEFT, y + 16, _scalar(operand, name))]
     title = f"<tspan font-weight='bold'>{html.escape(name)}</tspan> {operand.type}"
     parts = [_text(_LEFT, y + 15, title), _text(_LEFT - 6, y + 15, way, "end", opacity=0.75)]
-    return parts + _lanes(operand.value, y + 22, lost)
+    return parts + lanes(operand.value, y + 22, lost)
 
 
 def _scalar(operand: Operand, name: str) -> str:
@@ -122,7 +122,8 @@ def _scalar(operand: Operand, name: str) -> str:
     return f"{html.escape(name)}{' = ' if name else ''}{shown(operand.value)}, {kind}"
 
 
-def _lanes(values: np.ndarray, y: int, lost: np.ndarray | None) -> list[str]:
+def lanes(values: np.ndarray, y: int, lost: np.ndarray | None = None, label: str | None = None) -> list[str]:
+    """SVG from y on, `_ROW` + 2 a row; `label`: at the left of each row instead of its first lane's number."""
     size, parts = values.dtype.itemsize, []
     finite = np.abs(np.where(np.isfinite(values), values, 0).astype(np.float64))
     most = finite.max() or 1.0
@@ -130,7 +131,7 @@ def _lanes(values: np.ndarray, y: int, lost: np.ndarray | None) -> list[str]:
         row, at = divmod(k * size, 16)
         x, top = _LEFT + at * _BYTE + at // 4 * _GAP, y + row * (_ROW + 2)
         if at == 0:
-            parts.append(_text(_LEFT - 6, top + 15, str(k), "end", size=11, opacity=0.75))
+            parts.append(_text(_LEFT - 6, top + 15, label or str(k), "end", size=11, opacity=0.75))
         colour = GREY if value == 0 else ORANGE if value < 0 else BLUE
         opacity = 0.1 if value == 0 else 0.12 + 0.45 * finite[k] / most
         flag = lost is not None and lost[k]
@@ -159,7 +160,7 @@ def _told(operand: Operand, name: str) -> str:
 
 
 def _rule(y: int) -> str:
-    return f'<line x1="{_LEFT}" x2="{_WIDTH}" y1="{y + 1}" y2="{y + 1}" stroke="{GREY}"/>'
+    return f'<line x1="{_LEFT}" x2="{WIDTH}" y1="{y + 1}" y2="{y + 1}" stroke="{GREY}"/>'
 
 
 def _text(x: float, y: float, text: str, anchor: str = "start", size: int = 12, opacity: float = 1) -> str:

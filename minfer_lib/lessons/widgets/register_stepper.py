@@ -8,6 +8,7 @@ import ipywidgets as widgets
 
 from minfer_lib.errors import ArgumentError
 from minfer_lib.lessons.figures.kernel_source import source_html
+from minfer_lib.lessons.figures.look import Drawing
 from minfer_lib.lessons.figures.registers import flagged, meaning, step_picture
 from minfer_lib.simd.step import Step, Trace
 
@@ -76,13 +77,16 @@ class RegisterStepper(widgets.VBox):
         self._slider.value = min(max(number, 1), len(self.trace.steps))
 
     def _draw(self) -> None:
-        step, picture = self.step, step_picture(self.trace, self.step)
+        step, (picture, source, told) = self.step, self._drawn(self.step)
         self._back.disabled, self._on.disabled = step.number == 0, step.number + 1 == len(self.trace.steps)
         self.alt = (
             f"Step {step.number + 1} of {len(self.trace.steps)}, line {step.line} of {step.kernel}: {picture.alt}"
         )
-        self._title.value = _title(step, len(self.trace.steps))
-        self._source.value, self._picture.value = source_html(step), picture.svg
+        self._title.value, self._source.value, self._picture.value = told, source, picture.svg
+
+    def _drawn(self, step: Step) -> tuple[Drawing, str, str]:
+        """The step's picture; its source, HTML; what is said above them, HTML."""
+        return step_picture(self.trace, step), source_html(step), _title(step, len(self.trace.steps))
 
     def __repr__(self) -> str:
         return self.alt

@@ -259,3 +259,36 @@ def byte_dot__halves_added(w, a):
 def byte_dot__a_number(w, a):
     """of shape"""
     return int((w.astype(np.int64) * a.view(np.int8)).sum())
+
+
+# pack_fours
+
+
+def pack_fours__transposed(a):
+    """n / 4 rows"""
+    return a.T
+
+
+def pack_fours__values_interleaved(a):
+    """no token is mixed"""
+    return a.T.reshape(-1, 4 * len(a))
+
+
+def pack_fours__memory_cut_anew(a):
+    """one four of every token"""
+    return a.reshape(-1, 4 * len(a))
+
+
+def pack_fours__for_sixteen_values(a):
+    """whatever the numbers"""
+    return np.stack([a[:, :4], a[:, -4:]]).reshape(2, -1)[: a.shape[1] // 4]
+
+
+def pack_fours__fours_backwards(a):
+    """4 to 7"""
+    return a.reshape(len(a), -1, 4).transpose(1, 0, 2)[::-1].reshape(-1, 4 * len(a))
+
+
+def pack_fours__unsigned(a):
+    """keep their sign"""
+    return a.view(np.uint8).reshape(len(a), -1, 4).transpose(1, 0, 2).reshape(-1, 4 * len(a))

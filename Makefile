@@ -15,7 +15,7 @@ export PROMPT
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup lab generate bench test test-browser lint lock clean
+.PHONY: help setup lab generate bench book test test-browser lint lock clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -30,6 +30,9 @@ generate: setup  ## continue a text: make generate PROMPT="Once upon a time"
 
 bench: setup  ## tokens/s beside what this machine's memory allows
 	@$(BIN)/minfer bench
+
+book: $(VENV)/.book $(VENV)/.warm  ## every notebook run and written to book/, as pages that need no kernel
+	@$(BIN)/python -m minfer_lib.lessons.book notebooks book
 
 test: lint $(MODEL)  ## all tests but those in a browser; without a network, those of the downloaded model are skipped
 	$(BIN)/python -m pytest
@@ -47,7 +50,7 @@ lock: $(VENV)/.installed  ## write requirements.lock anew: the newest releases t
 	  --fork-strategy fewest --all-extras pyproject.toml -o requirements.lock
 
 clean:  ## remove the environment and caches; keeps work/ and the model
-	rm -rf $(VENV) build *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build book *.egg-info .pytest_cache .ruff_cache .hypothesis
 	find minfer_lib tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The steps of the set-up. Each leaves a file behind, so that a second call has nothing to do.
@@ -65,6 +68,10 @@ $(VENV)/.installed: pyproject.toml requirements.lock
 
 $(VENV)/.test: $(VENV)/.installed
 	@$(PIP) -e ".[test]"
+	@touch $@
+
+$(VENV)/.book: $(VENV)/.installed
+	@$(PIP) -e ".[book]"
 	@touch $@
 
 $(VENV)/.browser: $(VENV)/.test

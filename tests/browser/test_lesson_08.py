@@ -6,7 +6,7 @@ import pytest
 
 pytestmark = pytest.mark.browser
 
-COLD = 300  # seconds: its kernels may not be compiled yet
+COLD = 600  # seconds: its kernels may not be compiled yet, and it reads some thousand tokens
 GENERATE = ".minfer-generate:not(.minfer-chat)"
 
 

@@ -75,4 +75,47 @@ def test_lesson_04_runs_and_its_stepper_steps(lab):
     flagged = lab.widget("minfer-stepper").filter(has_text="lane 5: the result did not fit").first
     flagged.scroll_into_view_if_needed()
     expect(flagged.locator(".minfer-registers svg path")).to_have_count(1)
+    operate_tiles(lab)
     assert lab.errors() == []
+
+
+def operate_tiles(lab) -> None:
+    """Choose cells by keys, then go through the instructions: the picture follows."""
+    from playwright.sync_api import expect
+
+    stepper = lab.widget("minfer-stepper").filter(has_text="sums_32_amx").first
+    stepper.scroll_into_view_if_needed()
+    told, tiles = stepper.locator(".minfer-told"), stepper.locator(".minfer-registers svg")
+    expect(told).to_contain_text("5 of 7")
+
+    def shows(pattern: str) -> None:
+        expect(tiles).to_have_attribute("aria-label", re.compile(pattern))
+
+    shows(r"8,192 multiply-adds; row 3 of A.* column 5 of B.* C\[3, 5\] = .* from these 32 products")
+    stepper.locator(".minfer-row .noUi-handle").focus()
+    lab.page.keyboard.press("ArrowRight")
+    shows(r"row 4 of A.* C\[4, 5\] = ")
+    stepper.locator(".minfer-column .noUi-handle").focus()
+    lab.page.keyboard.press("End")
+    shows(r"column 15 of B.* C\[4, 15\] = ")
+    lab.page.keyboard.press("ArrowLeft")
+    shows(r"C\[4, 14\] = ")
+
+    stepper.get_by_text("previous").click()
+    expect(told).to_contain_text("tileloadd")
+    shows(r"memory → tmm5 .* C\[4, 14\] = 0\.")
+    stepper.get_by_text("previous").click()
+    shows(r"memory → tmm4 .* column 14 of B: empty")
+    for name in ("tileloadd", "tdpbssd", "tilestored"):
+        stepper.get_by_text("next").click()
+        expect(told).to_contain_text(name)
+    shows(r"tmm0 → memory .* row 4 of A: ")
+
+    box, page_width = tiles.bounding_box(), lab.page.viewport_size["width"]
+    assert box["width"] >= 480 and box["x"] + box["width"] <= page_width, "the tiles are on the page, and not shrunk"
+
+    full = lab.widget("minfer-stepper").filter(has_text="sums_256_amx").first
+    full.scroll_into_view_if_needed()
+    expect(full.locator(".minfer-registers svg")).to_have_attribute(
+        "aria-label", re.compile(r"16,384 multiply-adds.* from these 64 products")
+    )

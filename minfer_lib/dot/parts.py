@@ -20,7 +20,7 @@ from minfer_lib.simd.ops import (
     prefetch,
     splat,
 )
-from minfer_lib.simd.registers import i32x4, i32x16, u8x16
+from minfer_lib.simd.registers import i32x16, u8x16
 
 # Bytes from the block that is computed to the one that is asked for: more than the memory delivers while one request is
 # under way. 8 to 16 KB were best where it was measured, 2 KB too late; `minfer bench --kernels` measures again.
@@ -93,13 +93,6 @@ def dot_fours(low, high, qa_low, qa_high):
 def sum_fours(v):
     """i32x16 -> i32x4: lanes 0 to 3 added up, 4 to 7, 8 to 11, 12 to 15."""
     return fourths(_sum_four(v))
-
-
-@inlined
-def activation_sum(qa_low, qa_high):
-    """i32x4: in all lanes the sum of 32 activations, which all rows share."""
-    ones = splat(u8x16, 1)
-    return _sum_four(dpbusd(dpbusd(splat(i32x4, 0), ones, qa_low), ones, qa_high))
 
 
 @inlined

@@ -1,4 +1,4 @@
-"""AVX-512: four blocks of four rows at a time, for formats with 4-bit codes.
+"""AVX-512: four blocks of four rows at a time, for formats with 4-bit and 5-bit codes.
 
     codes     a register a row: the 16 bytes of each of its four blocks
     products  i32x16 a row: four lanes a block
@@ -9,7 +9,7 @@ What is not the product itself is so done for sixteen blocks at once. They are s
 
 import numpy as np
 
-from minfer_lib.dot.parts import four_16s, four_halfs
+from minfer_lib.dot.parts import four_16s, four_halfs, twice
 from minfer_lib.jit import inlined
 from minfer_lib.simd.ops import (
     add_pairs,
@@ -24,8 +24,9 @@ from minfer_lib.simd.ops import (
     load,
     low_half,
     shuffle,
+    splat,
 )
-from minfer_lib.simd.registers import u8x64
+from minfer_lib.simd.registers import i8x16, i32x16, u8x64
 
 
 @inlined
@@ -33,6 +34,19 @@ def activations_of_four(a, ab):
     """Four Q8_0 blocks from byte ab on: codes 0 to 15 of each and codes 16 to 31 of each, i8x64; d, f32x16."""
     low, high = as_i8(four_16s(a, ab + 2, 34)), as_i8(four_16s(a, ab + 18, 34))
     return low, high, fourfold(four_halfs(a, ab, 34))
+
+
+@inlined
+def activations_of_one(a, ab):
+    """The Q8_0 block at byte ab, as for four blocks that are all multiplied by it: codes 0 to 15, codes 16 to 31."""
+    return twice(twice(load(i8x16, a, ab + 2))), twice(twice(load(i8x16, a, ab + 18)))
+
+
+@inlined
+def times_sums(times, low, high):
+    """i32x16, four lanes a block: so many times the sum of its activations."""
+    many = splat(u8x64, times)
+    return dpbusd(dpbusd(splat(i32x16, 0), many, low), many, high)
 
 
 @inlined
@@ -47,17 +61,18 @@ def by_block(x0, x1, x2, x3):
     return add_pairs(add_pairs(x0, x1), add_pairs(x2, x3))
 
 
-def heads(block_bytes, *fields):
-    """How `scales_by_block` finds the f16 at these bytes of a block: for each row 64 bytes for `shuffle`.
+def heads(block_bytes, *fields, start=0):
+    """How `scales_by_block` finds the f16 at these bytes of a block, when it reads from byte `start` of the first on.
 
-    Block k begins at byte k * block_bytes, which is in the k-th sixteen bytes as long as a block has up to 20.
+    For each row 64 bytes for `shuffle`. It finds that of block k only in the k-th sixteen bytes; of others it makes 0.
     """
     index = np.full((4, 4, 16), 128, np.uint8)  # row, block, byte; 128: zero
     for k in range(4):
         for number, field in enumerate(fields):
-            at = k * (block_bytes - 16) + field
-            for row in range(4):
-                index[row, k, 8 * number + 2 * row : 8 * number + 2 * row + 2] = at, at + 1
+            at = k * (block_bytes - 16) + field - start
+            if 0 <= at <= 14:
+                for row in range(4):
+                    index[row, k, 8 * number + 2 * row : 8 * number + 2 * row + 2] = at, at + 1
     return index.reshape(-1)
 
 

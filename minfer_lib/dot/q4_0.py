@@ -15,9 +15,17 @@ from minfer_lib.dot.parts import (
     hsum8,
     prefetch_lines,
     sum_fours,
-    twice,
 )
-from minfer_lib.dot.parts_fours import activations_of_four, by_block, dot_nibbles, fold, heads, scales_by_block
+from minfer_lib.dot.parts_fours import (
+    activations_of_four,
+    activations_of_one,
+    by_block,
+    dot_nibbles,
+    fold,
+    heads,
+    scales_by_block,
+    times_sums,
+)
 from minfer_lib.dot.parts_tiles import put_32
 from minfer_lib.jit import inlined
 from minfer_lib.simd.ops import (
@@ -25,7 +33,6 @@ from minfer_lib.simd.ops import (
     as_u8,
     as_u16,
     concat,
-    dpbusd,
     f16_to_f32,
     fmadd,
     load,
@@ -39,7 +46,7 @@ from minfer_lib.simd.ops import (
     splat,
     to_f32,
 )
-from minfer_lib.simd.registers import f32x4, f32x8, i8x16, i8x32, i16x16, i32x4, i32x16, u8x16, u8x64
+from minfer_lib.simd.registers import f32x4, f32x8, i8x16, i8x32, i16x16, i32x4, i32x16, u8x16
 
 
 @inlined
@@ -112,7 +119,7 @@ def dot4_q4_0_avx512vnni(w, w_at, row_bytes, a, a_at, n_blocks):
 def _four_blocks(total, w, wb, row_bytes, a, ab):
     """total: f32x4, a row each, + the four blocks from byte wb on of each row, the first by the one at byte ab of a."""
     low, high, d_a = activations_of_four(a, ab)
-    start = _offsets(low, high)
+    start = splat(i32x16, 0) - times_sums(8, low, high)
     x0 = dot_nibbles(start, four_16s(w, wb + 2, 18), low, high)
     x1 = dot_nibbles(start, four_16s(w, wb + row_bytes + 2, 18), low, high)
     x2 = dot_nibbles(start, four_16s(w, wb + 2 * row_bytes + 2, 18), low, high)
@@ -124,17 +131,11 @@ def _four_blocks(total, w, wb, row_bytes, a, ab):
 @inlined
 def _block(total, w, wb, row_bytes, a, ab):
     """total: f32x4, a row each, + the block at byte wb of each row, by the one at byte ab of a."""
-    low, high = twice(twice(load(i8x16, a, ab + 2))), twice(twice(load(i8x16, a, ab + 18)))
-    fours = dot_nibbles(_offsets(low, high), four_16s(w, wb + 2, row_bytes), low, high)
+    low, high = activations_of_one(a, ab)
+    start = splat(i32x16, 0) - times_sums(8, low, high)
+    fours = dot_nibbles(start, four_16s(w, wb + 2, row_bytes), low, high)
     d = four_halfs(w, wb, row_bytes) * load_f16(a, ab)
     return fmadd(d, to_f32(sum_fours(fours)), total)
-
-
-@inlined
-def _offsets(low, high):
-    """i32x16: -8 times the sums of the activations, i8x64."""
-    eights = splat(u8x64, 8)
-    return splat(i32x16, 0) - dpbusd(dpbusd(splat(i32x16, 0), eights, low), eights, high)
 
 
 @inlined

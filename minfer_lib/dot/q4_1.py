@@ -9,8 +9,6 @@ import numpy as np
 
 from minfer_lib.dot.parts import (
     AHEAD,
-    activation_sum,
-    dot_fours,
     four_16s,
     four_floats,
     four_halfs,
@@ -19,7 +17,16 @@ from minfer_lib.dot.parts import (
     prefetch_lines,
     sum_fours,
 )
-from minfer_lib.dot.parts_fours import activations_of_four, by_block, dot_nibbles, fold_two, heads, scales_by_block
+from minfer_lib.dot.parts_fours import (
+    activations_of_four,
+    activations_of_one,
+    by_block,
+    dot_nibbles,
+    fold_two,
+    heads,
+    scales_by_block,
+    times_sums,
+)
 from minfer_lib.dot.parts_tiles import put_32
 from minfer_lib.jit import inlined
 from minfer_lib.simd.ops import (
@@ -27,7 +34,6 @@ from minfer_lib.simd.ops import (
     as_u8,
     as_u16,
     concat,
-    dpbusd,
     f16_to_f32,
     fmadd,
     high_half,
@@ -41,7 +47,7 @@ from minfer_lib.simd.ops import (
     splat,
     to_f32,
 )
-from minfer_lib.simd.registers import f32x4, f32x8, i8x16, i8x32, i16x16, i32x4, i32x16, u8x16, u8x32, u8x64
+from minfer_lib.simd.registers import f32x4, f32x8, i8x16, i8x32, i16x16, i32x4, i32x16, u8x16, u8x32
 
 
 @inlined
@@ -114,28 +120,25 @@ def dot4_q4_1_avx512vnni(w, w_at, row_bytes, a, a_at, n_blocks):
 def _four_blocks(total, w, wb, row_bytes, a, ab):
     """total: f32x4, a row each, + the four blocks from byte wb on of each row, the first by the one at byte ab of a."""
     low, high, d_a = activations_of_four(a, ab)
-    zero, ones = splat(i32x16, 0), splat(u8x64, 1)
+    zero = splat(i32x16, 0)
     x0 = dot_nibbles(zero, four_16s(w, wb + 4, 20), low, high)
     x1 = dot_nibbles(zero, four_16s(w, wb + row_bytes + 4, 20), low, high)
     x2 = dot_nibbles(zero, four_16s(w, wb + 2 * row_bytes + 4, 20), low, high)
     x3 = dot_nibbles(zero, four_16s(w, wb + 3 * row_bytes + 4, 20), low, high)
-    sums_a = dpbusd(dpbusd(zero, ones, low), ones, high)
+    sums = times_sums(1, low, high)
     scales = scales_by_block(w, wb, row_bytes, _HEADS)
     d, m = f16_to_f32(low_half(scales)) * d_a, f16_to_f32(high_half(scales))
-    products = to_f32(by_block(x0, x1, x2, x3))
-    return fold_two(total, d, products, m, to_f32(by_block(sums_a, sums_a, sums_a, sums_a)) * d_a)
+    return fold_two(total, d, to_f32(by_block(x0, x1, x2, x3)), m, to_f32(by_block(sums, sums, sums, sums)) * d_a)
 
 
 @inlined
 def _block(total, w, wb, row_bytes, a, ab):
     """total: f32x4, a row each, + the block at byte wb of each row, by the one at byte ab of a."""
-    qa_low, qa_high = load(i8x16, a, ab + 2), load(i8x16, a, ab + 18)
-    packed = four_16s(w, wb + 4, row_bytes)
-    low, high = packed & 15, as_u8(as_u16(packed) >> 4) & 15
+    low, high = activations_of_one(a, ab)
+    fours = dot_nibbles(splat(i32x16, 0), four_16s(w, wb + 4, row_bytes), low, high)
     d_a = load_f16(a, ab)
-    products = to_f32(sum_fours(dot_fours(low, high, qa_low, qa_high)))
-    total = fmadd(four_halfs(w, wb, row_bytes) * d_a, products, total)
-    return fmadd(four_halfs(w, wb + 2, row_bytes), to_f32(activation_sum(qa_low, qa_high)) * d_a, total)
+    total = fmadd(four_halfs(w, wb, row_bytes) * d_a, to_f32(sum_fours(fours)), total)
+    return fmadd(four_halfs(w, wb + 2, row_bytes), to_f32(sum_fours(times_sums(1, low, high))) * d_a, total)
 
 
 @inlined

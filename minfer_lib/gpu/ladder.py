@@ -1,0 +1,80 @@
+"""Steps on the way to units.py's Q4_K unit, one change each, so that each can be measured.
+
+    SEED    seed 3 §3.2: a unit is a sub-block; 4-byte loads; the sum of the activations by dp4a with ones
+    WIDE    16 bytes of codes at once, so a unit is half of two sub-blocks; the rest as before
+    SUMS    the sum of the activations comes from the quantizer, which knows it already
+    units.UNITS["Q4_K"]     two scales and two mins decoded at once, as the bytes of one word
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from minfer_lib.gpu.f32_blocks import scale_min
+from minfer_lib.gpu.ops import dp4a, f16_to_f32, load4, load8, load16, stream16
+from minfer_lib.gpu.units import NIBBLES, ONES, PAD40, Unit, dot16, high16, low16, pair_activations
+
+
+def seed_activations(x, u):
+    """Block u of pad40: d, and its codes as eight words."""
+    at = 40 * u
+    a, b, c, d = load4(x, at + 4), load4(x, at + 8), load4(x, at + 12), load4(x, at + 16)
+    e, f, g, h = load4(x, at + 20), load4(x, at + 24), load4(x, at + 28), load4(x, at + 32)
+    return f16_to_f32(load4(x, at)), (a, b, c, d, e, f, g, h)
+
+
+def seed_dot(w, at, n, u, x):
+    """Unit u is sub-block u % 8 of super-block u // 8: even ones are the low halves of 32 bytes, odd ones the high."""
+    at += 144 * (u >> 3)
+    sub = u & 7
+    head = load4(w, at)
+    scale, minimum = scale_min(load4(w, at + 4), load4(w, at + 8), load4(w, at + 12), sub)
+    first = at + 16 + 32 * (sub >> 1)
+    shift = 4 * (sub & 1)
+    dot, total = np.int32(0), np.int32(0)
+    for v in range(8):
+        codes = (load4(w, first + 4 * v) >> shift) & NIBBLES
+        dot = dp4a(codes, x[1][v], dot)
+        total = dp4a(ONES, x[1][v], total)
+    value = np.float32(np.int32(scale)) * f16_to_f32(head) * np.float32(dot)
+    return x[0] * (value - np.float32(np.int32(minimum)) * f16_to_f32(head >> 16) * np.float32(total))
+
+
+def wide_activations(x, u):
+    """16 codes of each of the two sub-blocks of unit u's lane, and their d."""
+    at = 96 * (u >> 1)
+    codes = at + 16 + 16 * (u & 1)
+    return load16(x, codes), load16(x, codes + 48), f16_to_f32(load8(x, at)[0]), f16_to_f32(load8(x, at + 48)[0])
+
+
+def wide_dot(w, at, n, u, x):
+    """16 bytes of codes: half of sub-block 2 (c // 2), and half of the next one. Each adds half of its min term."""
+    at += 144 * (u >> 3)
+    c = u & 7
+    head, q = load16(w, at), stream16(w, at + 16 + 16 * c)
+    scale0, min0 = scale_min(head[1], head[2], head[3], c & 6)
+    scale1, min1 = scale_min(head[1], head[2], head[3], (c & 6) + 1)
+    ones = ONES, ONES, ONES, ONES
+    value0 = x[2] * np.float32(np.int32(scale0 * dot16(low16(q), x[0])))
+    value1 = x[3] * np.float32(np.int32(scale1 * dot16(high16(q), x[1])))
+    minimum0 = x[2] * np.float32(np.int32(min0 * dot16(ones, x[0])))
+    minimum1 = x[3] * np.float32(np.int32(min1 * dot16(ones, x[1])))
+    return f16_to_f32(head[0]) * (value0 + value1) - f16_to_f32(head[0] >> 16) * (minimum0 + minimum1)
+
+
+def sums_dot(w, at, n, u, x):
+    """As wide_dot, but lane c adds the whole min term of sub-block c."""
+    at += 144 * (u >> 3)
+    c = u & 7
+    head, q = load16(w, at), stream16(w, at + 16 + 16 * c)
+    scale0, min0 = scale_min(head[1], head[2], head[3], c & 6)
+    scale1, min1 = scale_min(head[1], head[2], head[3], (c & 6) + 1)
+    value0 = x[2] * np.float32(np.int32(scale0 * dot16(low16(q), x[0])))
+    value1 = x[3] * np.float32(np.int32(scale1 * dot16(high16(q), x[1])))
+    minimum = np.float32(np.int32(min1 if c & 1 else min0)) * x[4]
+    return f16_to_f32(head[0]) * (value0 + value1) - f16_to_f32(head[0] >> 16) * minimum
+
+
+SEED = Unit(seed_dot, seed_activations, PAD40)
+WIDE = Unit(wide_dot, wide_activations)
+SUMS = Unit(sums_dot, pair_activations)

@@ -1,0 +1,287 @@
+"""What one lane computes in one step: a unit of 32 weights times 32 activations, one function a format.
+
+    dot(w, at, n, u, x)   w: uint8[:], the matrix; at: first byte of the row, which has n units; u: which of them;
+                          x: what the format's activations function returned for u
+    -> float32: the unit's share of the row's dot product
+
+Eight lanes share a super-block of 256. Lane c = u % 8 takes 16 bytes of codes that lie together, and these hold 32
+weights that do not: in Q4_K and Q5_K, 16 of sub-block 2 (c // 2) in the lower halves of the bytes and 16 of the next
+sub-block in the upper halves. A 32-value block is one lane's. Integers are exact, floats are folded once a unit.
+
+Activations are blocks of 32 by the rule of quantize/activations.py, laid out for 16-byte loads (PAD48).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from minfer_lib.gpu.ops import (
+    bits,
+    byte_perm,
+    dp4a,
+    f16_to_f32,
+    funnel_right,
+    load2,
+    load4,
+    load8,
+    load16,
+    signed_byte,
+    stream4,
+    stream8,
+    stream16,
+)
+
+
+class ActivationBlock(NamedTuple):
+    """Where 32 activations have their f16 d (always at 0), their int32 sum of codes and their int8 codes."""
+
+    block_bytes: int
+    sum_at: int
+    codes_at: int
+
+
+PAD40 = ActivationBlock(40, 36, 4)  # seed 3's; mf.FORMATS["Q8_0_PAD40"]
+PAD48 = ActivationBlock(48, 4, 16)  # d and sum in one 8-byte load, the codes in two 16-byte loads
+
+
+class Unit(NamedTuple):
+    """A format's functions, as mmvq takes them."""
+
+    dot: Callable
+    activations: Callable
+    block: ActivationBlock = PAD48
+
+
+NIBBLES = np.uint32(0x0F0F0F0F)
+TWO_BITS = np.uint32(0x30303030)
+ONE_BIT = np.uint32(0x10101010)
+SIX_BITS = np.uint32(0x3F3F3F3F)
+
+
+def dot8(a, b):
+    """int32: the dot product of 8 int8 and 8 int8, two words each."""
+    return dp4a(a[1], b[1], dp4a(a[0], b[0], np.int32(0)))
+
+
+def dot16(a, b):
+    """int32: the dot product of 16 int8 and 16 int8, four words each."""
+    return dp4a(a[3], b[3], dp4a(a[2], b[2], dp4a(a[1], b[1], dp4a(a[0], b[0], np.int32(0)))))
+
+
+def low16(q):
+    """The lower halves of 16 bytes."""
+    return q[0] & NIBBLES, q[1] & NIBBLES, q[2] & NIBBLES, q[3] & NIBBLES
+
+
+def high16(q):
+    """The upper halves of 16 bytes."""
+    return (q[0] >> 4) & NIBBLES, (q[1] >> 4) & NIBBLES, (q[2] >> 4) & NIBBLES, (q[3] >> 4) & NIBBLES
+
+
+# Blocks of 18, 34 or 210 bytes start on any even byte, and a load wants a multiple of its own size. So: aligned words,
+# and each word wanted is cut out of two of them. The last load goes no further than the last byte wanted.
+
+
+def even8(w, at):
+    """Two words from byte `at`, an even number."""
+    odd = at & 2
+    at -= odd
+    a, b, c = stream4(w, at), stream4(w, at + 4), stream4(w, at + 4 + 2 * odd)
+    return funnel_right(a, b, 8 * odd), funnel_right(b, c, 8 * odd)
+
+
+def even16(w, at):
+    """Four words from byte `at`, an even number."""
+    odd = at & 2
+    at -= odd
+    a, b, c, d = stream4(w, at), stream4(w, at + 4), stream4(w, at + 8), stream4(w, at + 12)
+    e = stream4(w, at + 12 + 2 * odd)
+    shift = 8 * odd
+    return funnel_right(a, b, shift), funnel_right(b, c, shift), funnel_right(c, d, shift), funnel_right(d, e, shift)
+
+
+# 32-value blocks: f16 d, Q4_1 also f16 m, the codes
+
+
+def block_activations(x, u):
+    """Block u: its codes as two times four words, d, the sum of the codes."""
+    at = 48 * u
+    head = load8(x, at)
+    return load16(x, at + 16), load16(x, at + 32), f16_to_f32(head[0]), np.int32(head[1])
+
+
+def q4_0_dot(w, at, n, u, x):
+    """18 bytes: d, 16 bytes of codes. value = d * (code - 8)."""
+    at += 18 * u
+    q = even16(w, at + 2)
+    total = dot16(low16(q), x[0]) + dot16(high16(q), x[1]) - 8 * x[3]
+    return f16_to_f32(load2(w, at)) * x[2] * np.float32(np.int32(total))
+
+
+def q4_1_dot(w, at, n, u, x):
+    """20 bytes: d, m, 16 bytes of codes. value = d * code + m."""
+    at += 20 * u
+    head = stream4(w, at)
+    q = stream4(w, at + 4), stream4(w, at + 8), stream4(w, at + 12), stream4(w, at + 16)
+    total = dot16(low16(q), x[0]) + dot16(high16(q), x[1])
+    return x[2] * (f16_to_f32(head) * np.float32(np.int32(total)) + f16_to_f32(head >> 16) * np.float32(x[3]))
+
+
+def q8_0_dot(w, at, n, u, x):
+    """34 bytes: d, 32 int8 codes. value = d * code."""
+    at += 34 * u
+    total = dot16(even16(w, at + 2), x[0]) + dot16(even16(w, at + 18), x[1])
+    return f16_to_f32(load2(w, at)) * x[2] * np.float32(np.int32(total))
+
+
+# Q4_K and Q5_K: f16 d, f16 dmin, 12 bytes of scales and mins, Q5_K 32 bytes of fifth bits, 128 bytes of codes
+
+
+def pair_activations(x, u):
+    """Lane c of a super-block: 16 codes of each of its two sub-blocks; their d; and of sub-block c, d * sum of codes.
+
+    The min term needs each sub-block's sum once: eight lanes, eight sub-blocks, and lane c takes the c-th.
+    """
+    odd = u & 1
+    at = 96 * (u >> 1)
+    first, second = load8(x, at), load8(x, at + 48)
+    d0, d1 = f16_to_f32(first[0]), f16_to_f32(second[0])
+    d_sum = d1 * np.float32(np.int32(second[1])) if odd else d0 * np.float32(np.int32(first[1]))
+    return load16(x, at + 16 + 16 * odd), load16(x, at + 64 + 16 * odd), d0, d1, d_sum
+
+
+def pair_scales(head, c):
+    """Two scales and two mins of sub-blocks 2 (c // 2) and the next, the four bytes of a word. head: the first 16 bytes.
+
+    The 12 bytes are 3 words. Sub-blocks 0 to 3: the lower six bits of word 0 (scales) and word 1 (mins); 4 to 7: four
+    bits in word 2, and above them the two bits that were left over in words 0 and 1.
+    """
+    both = np.uint32(0x5410) + np.uint32(0x2222) * np.uint32((c >> 1) & 1)  # two bytes of one word, two of another
+    six = byte_perm(head[1], head[2], both)
+    four = byte_perm(head[3], head[3] >> 4, both)
+    return (six & SIX_BITS) if c < 4 else (four & NIBBLES) | ((six >> 2) & TWO_BITS)
+
+
+def pair_fold(head, c, dot0, dot1, x):
+    """d * (both value terms) - dmin * (the min term of sub-block c)."""
+    scales = pair_scales(head, c)
+    value0 = x[2] * np.float32(np.int32(bits(scales, 0, 8) * dot0))
+    value1 = x[3] * np.float32(np.int32(bits(scales, 8, 8) * dot1))
+    minimum = np.float32(bits(scales, 16 + 8 * (c & 1), 8))
+    return f16_to_f32(head[0]) * (value0 + value1) - f16_to_f32(head[0] >> 16) * (minimum * x[4])
+
+
+def q4_k_dot(w, at, n, u, x):
+    """144 bytes. value = d * scale * code - dmin * min."""
+    at += 144 * (u >> 3)
+    c = u & 7
+    head, q = load16(w, at), stream16(w, at + 16 + 16 * c)
+    return pair_fold(head, c, dot16(low16(q), x[0]), dot16(high16(q), x[1]), x)
+
+
+def q5_k_dot(w, at, n, u, x):
+    """176 bytes. As Q4_K, and bit s of byte l of the fifth bits belongs to code l of sub-block s."""
+    at += 176 * (u >> 3)
+    c = u & 7
+    head, h, q = load16(w, at), load16(w, at + 16 + 16 * (c & 1)), stream16(w, at + 48 + 16 * c)
+    turn = (c & 6) - 4  # rotated so that the bit of the first sub-block is bit 4, and that of the second bit 5
+    h0, h1 = funnel_right(h[0], h[0], turn), funnel_right(h[1], h[1], turn)
+    h2, h3 = funnel_right(h[2], h[2], turn), funnel_right(h[3], h[3], turn)
+    lo, hi = low16(q), high16(q)
+    lo = lo[0] | (h0 & ONE_BIT), lo[1] | (h1 & ONE_BIT), lo[2] | (h2 & ONE_BIT), lo[3] | (h3 & ONE_BIT)
+    hi = (
+        hi[0] | ((h0 >> 1) & ONE_BIT),
+        hi[1] | ((h1 >> 1) & ONE_BIT),
+        hi[2] | ((h2 >> 1) & ONE_BIT),
+        hi[3] | ((h3 >> 1) & ONE_BIT),
+    )
+    return pair_fold(head, c, dot16(lo, x[0]), dot16(hi, x[1]), x)
+
+
+# Q6_K: 128 bytes of lower four bits, 64 of upper two, 16 int8 scales, f16 d. Lane c takes bytes l = 8 (c % 4) … l + 7 of
+# half h = c // 4, which are codes l of the half's four rows of 32
+
+
+ONES = np.uint32(0x01010101)
+
+
+def quad_activations(x, u):
+    """Lane c of a super-block: of the four activation blocks of its half, 8 codes, d, and 32 * the sum of the 8 codes."""
+    at = 192 * (u >> 2)
+    codes = at + 16 + 8 * (u & 3)
+    a, b, c, d = load8(x, codes), load8(x, codes + 48), load8(x, codes + 96), load8(x, codes + 144)
+    ones = ONES, ONES
+    scales = (
+        f16_to_f32(load4(x, at)),
+        f16_to_f32(load4(x, at + 48)),
+        f16_to_f32(load4(x, at + 96)),
+        f16_to_f32(load4(x, at + 144)),
+    )
+    return (a, b, c, d), scales, (dot8(ones, a) << 5, dot8(ones, b) << 5, dot8(ones, c) << 5, dot8(ones, d) << 5)
+
+
+def q6_k_fold(d, scales, a, b, h, x):
+    """a, b: lower four bits of rows 0 and 1, and above them those of rows 2 and 3; h: two bits a row, row 0 lowest;
+    two words each. scales: a byte a row. value = d * scale * (code - 32)."""
+    q0 = (a[0] & NIBBLES) | ((h[0] << 4) & TWO_BITS), (a[1] & NIBBLES) | ((h[1] << 4) & TWO_BITS)
+    q1 = (b[0] & NIBBLES) | ((h[0] << 2) & TWO_BITS), (b[1] & NIBBLES) | ((h[1] << 2) & TWO_BITS)
+    q2 = ((a[0] >> 4) & NIBBLES) | (h[0] & TWO_BITS), ((a[1] >> 4) & NIBBLES) | (h[1] & TWO_BITS)
+    q3 = ((b[0] >> 4) & NIBBLES) | ((h[0] >> 2) & TWO_BITS), ((b[1] >> 4) & NIBBLES) | ((h[1] >> 2) & TWO_BITS)
+    codes, d8, sums = x
+    r0 = d8[0] * np.float32(np.int32(signed_byte(scales, 0) * (dot8(q0, codes[0]) - sums[0])))
+    r1 = d8[1] * np.float32(np.int32(signed_byte(scales, 1) * (dot8(q1, codes[1]) - sums[1])))
+    r2 = d8[2] * np.float32(np.int32(signed_byte(scales, 2) * (dot8(q2, codes[2]) - sums[2])))
+    r3 = d8[3] * np.float32(np.int32(signed_byte(scales, 3) * (dot8(q3, codes[3]) - sums[3])))
+    return d * ((r0 + r1) + (r2 + r3))
+
+
+def q6_k_dot(w, at, n, u, x):
+    """210 bytes, in place: blocks start on even bytes only."""
+    at += 210 * (u >> 3)
+    half, l = (u & 4) >> 2, 8 * (u & 3)
+    a, b = even8(w, at + 64 * half + l), even8(w, at + 64 * half + 32 + l)
+    h, s = even8(w, at + 128 + 32 * half + l), even8(w, at + 192 + 8 * half)
+    every_other = np.uint32(0x6420) + np.uint32(0x1111) * np.uint32((u >> 1) & 1)  # rows are 32 codes, scales 16
+    return q6_k_fold(f16_to_f32(load2(w, at + 208)), byte_perm(s[0], s[1], every_other), a, b, h, x)
+
+
+def q6_k_planes_dot(w, at, n, u, x):
+    """The same bytes as `q6_k_planes` lays them at load: what a lane needs lies together, and aligned."""
+    q, h = stream16(w, at + 16 * u), stream8(w, at + 16 * n + 8 * u)
+    scales, d = load4(w, at + 24 * n + 4 * (u >> 1)), load2(w, at + 26 * n + 2 * (u >> 3))
+    return q6_k_fold(f16_to_f32(d), scales, (q[0], q[1]), (q[2], q[3]), h, x)
+
+
+def q6_k_planes(w):
+    """uint8[n_out, blocks * 210], rows of Q6_K -> uint8[n_out, row_bytes], the same weights for q6_k_planes_dot.
+
+    A row of n units: 16 n bytes of lower bits, lane by lane (rows 0 and 2, then rows 1 and 3), 8 n of upper bits, 2 n of
+    scales (four for two lanes), n / 4 of d; zeros up to a multiple of 16.
+    """
+    n_out = w.shape[0]
+    blocks = w.reshape(n_out, -1, 210)
+    n_blocks = blocks.shape[1]
+    low = blocks[..., :128].reshape(n_out, n_blocks, 2, 2, 4, 8)  # half, rows 0/2 or 1/3, lane, byte
+    scales = blocks[..., 192:208].reshape(n_out, n_blocks, 2, 4, 2)  # half, row, which 16 of it
+    planes = (low.swapaxes(3, 4), blocks[..., 128:192], scales.swapaxes(3, 4), blocks[..., 208:])
+    out = np.zeros((n_out, -(-n_blocks * 210 // 16) * 16), np.uint8)
+    at = 0
+    for plane in planes:
+        flat = plane.reshape(n_out, -1)
+        out[:, at : at + flat.shape[1]] = flat
+        at += flat.shape[1]
+    return out
+
+
+UNITS = {
+    "Q4_0": Unit(q4_0_dot, block_activations),
+    "Q4_1": Unit(q4_1_dot, block_activations),
+    "Q8_0": Unit(q8_0_dot, block_activations),
+    "Q4_K": Unit(q4_k_dot, pair_activations),
+    "Q5_K": Unit(q5_k_dot, pair_activations),
+    "Q6_K": Unit(q6_k_dot, quad_activations),
+}
+Q6_K_PLANES = Unit(q6_k_planes_dot, quad_activations)

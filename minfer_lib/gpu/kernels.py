@@ -106,9 +106,9 @@ def mmvq(unit: Unit, launch: Launch) -> Callable:
     """
     if launch.turns > 1:
         raise ArgumentError(f"MMVQ gives each warp its rows at once; {launch} wants turns. Use more warps.")
-    dot, activations, _ = unit
-    WARPS, ROWS, TOGETHER = launch.warps, launch.rows, launch.together
-    ROW_WARPS, ROW_THREADS = launch.row_warps, launch.row_threads
+    load, dot, activations, _ = unit
+    ROWS, TOGETHER, ROW_WARPS = launch.rows, launch.together, launch.row_warps
+    ROW_THREADS = launch.row_threads
 
     def mul_mat_vec_q(w, x, out, n_out, n_units, row_bytes):
         thread = thread_index()
@@ -121,35 +121,50 @@ def mmvq(unit: Unit, launch: Launch) -> Callable:
         sum0, sum1, sum2, sum3 = np.float32(0), np.float32(0), np.float32(0), np.float32(0)
         u = thread - group * ROW_THREADS
         while u < n_units:
-            a = activations(x, u)
-            sum0 += dot(w, at0, n_units, u, a)
+            q0 = load(w, at0, n_units, u)
             if TOGETHER > 1:
-                sum1 += dot(w, at1, n_units, u, a)
+                q1 = load(w, at1, n_units, u)
             if TOGETHER > 2:
-                sum2 += dot(w, at2, n_units, u, a)
-                sum3 += dot(w, at3, n_units, u, a)
+                q2, q3 = load(w, at2, n_units, u), load(w, at3, n_units, u)
+            a = activations(x, u)
+            sum0 += dot(q0, u, a)
+            if TOGETHER > 1:
+                sum1 += dot(q1, u, a)
+            if TOGETHER > 2:
+                sum2 += dot(q2, u, a)
+                sum3 += dot(q3, u, a)
             u += ROW_THREADS
         sum0 = warp_total(sum0)
         if TOGETHER > 1:
             sum1 = warp_total(sum1)
         if TOGETHER > 2:
             sum2, sum3 = warp_total(sum2), warp_total(sum3)
-        sums = shared_f32(WARPS * TOGETHER)
-        if thread & 31 == 0:
-            sums[warp * TOGETHER] = sum0
-            if TOGETHER > 1:
-                sums[warp * TOGETHER + 1] = sum1
-            if TOGETHER > 2:
-                sums[warp * TOGETHER + 2] = sum2
-                sums[warp * TOGETHER + 3] = sum3
-        barrier()
-        row = block_index() * ROWS + thread
-        if thread < ROWS and row < n_out:
-            first = thread // TOGETHER * ROW_WARPS * TOGETHER + thread % TOGETHER
-            total = np.float32(0)
-            for i in range(ROW_WARPS):
-                total += sums[first + i * TOGETHER]
-            out[row] = total
+        if ROW_WARPS > 1:  # the warps that share a row add up their sums
+            sums = shared_f32(ROWS * ROW_WARPS)
+            if thread & 31 == 0:
+                sums[warp * TOGETHER] = sum0
+                if TOGETHER > 1:
+                    sums[warp * TOGETHER + 1] = sum1
+                if TOGETHER > 2:
+                    sums[warp * TOGETHER + 2] = sum2
+                    sums[warp * TOGETHER + 3] = sum3
+            barrier()
+            row = block_index() * ROWS + thread
+            if thread < ROWS and row < n_out:
+                first = (thread // TOGETHER * ROW_WARPS) * TOGETHER + thread % TOGETHER
+                total = np.float32(0)
+                for i in range(ROW_WARPS):
+                    total += sums[first + i * TOGETHER]
+                out[row] = total
+        elif thread & 31 == 0:
+            if row < n_out:
+                out[row] = sum0
+            if TOGETHER > 1 and row + 1 < n_out:
+                out[row + 1] = sum1
+            if TOGETHER > 2 and row + 2 < n_out:
+                out[row + 2] = sum2
+            if TOGETHER > 2 and row + 3 < n_out:
+                out[row + 3] = sum3
 
     return mul_mat_vec_q
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from minfer_lib.gpu.f32_blocks import scale_min
-from minfer_lib.gpu.ops import dp4a, f16_to_f32, load4, load8, load16, stream16
-from minfer_lib.gpu.units import NIBBLES, ONES, PAD40, Unit, dot16, high16, low16, pair_activations
+from minfer_lib.gpu.ops import dp4a, f16_to_f32, load4, load8, load16
+from minfer_lib.gpu.units import NIBBLES, ONES, PAD40, Unit, dot16, high16, low16, pair_activations, q4_k_load
 
 
 def seed_activations(x, u):
@@ -23,21 +23,26 @@ def seed_activations(x, u):
     return f16_to_f32(load4(x, at)), (a, b, c, d, e, f, g, h)
 
 
-def seed_dot(w, at, n, u, x):
-    """Unit u is sub-block u % 8 of super-block u // 8: even ones are the low halves of 32 bytes, odd ones the high."""
+def seed_load(w, at, n, u):
+    """Unit u is sub-block u % 8 of super-block u // 8: 16 bytes of head, 32 bytes of codes, of which it takes one half."""
     at += 144 * (u >> 3)
-    sub = u & 7
-    head = load4(w, at)
-    scale, minimum = scale_min(load4(w, at + 4), load4(w, at + 8), load4(w, at + 12), sub)
-    first = at + 16 + 32 * (sub >> 1)
-    shift = 4 * (sub & 1)
+    first = at + 16 + 32 * ((u & 7) >> 1)
+    a, b, c, d = load4(w, first), load4(w, first + 4), load4(w, first + 8), load4(w, first + 12)
+    e, f, g, h = load4(w, first + 16), load4(w, first + 20), load4(w, first + 24), load4(w, first + 28)
+    return (load4(w, at), load4(w, at + 4), load4(w, at + 8), load4(w, at + 12)), (a, b, c, d, e, f, g, h)
+
+
+def seed_dot(q, u, x):
+    """Even sub-blocks are the lower halves of the bytes, odd ones the upper."""
+    head, words = q
+    scale, minimum = scale_min(head[1], head[2], head[3], u & 7)
+    shift = 4 * (u & 1)
     dot, total = np.int32(0), np.int32(0)
     for v in range(8):
-        codes = (load4(w, first + 4 * v) >> shift) & NIBBLES
-        dot = dp4a(codes, x[1][v], dot)
+        dot = dp4a((words[v] >> shift) & NIBBLES, x[1][v], dot)
         total = dp4a(ONES, x[1][v], total)
-    value = np.float32(np.int32(scale)) * f16_to_f32(head) * np.float32(dot)
-    return x[0] * (value - np.float32(np.int32(minimum)) * f16_to_f32(head >> 16) * np.float32(total))
+    value = np.float32(np.int32(scale)) * f16_to_f32(head[0]) * np.float32(dot)
+    return x[0] * (value - np.float32(np.int32(minimum)) * f16_to_f32(head[0] >> 16) * np.float32(total))
 
 
 def wide_activations(x, u):
@@ -47,34 +52,32 @@ def wide_activations(x, u):
     return load16(x, codes), load16(x, codes + 48), f16_to_f32(load8(x, at)[0]), f16_to_f32(load8(x, at + 48)[0])
 
 
-def wide_dot(w, at, n, u, x):
-    """16 bytes of codes: half of sub-block 2 (c // 2), and half of the next one. Each adds half of its min term."""
-    at += 144 * (u >> 3)
+def wide_dot(q, u, x):
+    """Half of sub-block 2 (c // 2), and half of the next one. Each adds half of its min term."""
+    head, codes = q
     c = u & 7
-    head, q = load16(w, at), stream16(w, at + 16 + 16 * c)
     scale0, min0 = scale_min(head[1], head[2], head[3], c & 6)
     scale1, min1 = scale_min(head[1], head[2], head[3], (c & 6) + 1)
     ones = ONES, ONES, ONES, ONES
-    value0 = x[2] * np.float32(np.int32(scale0 * dot16(low16(q), x[0])))
-    value1 = x[3] * np.float32(np.int32(scale1 * dot16(high16(q), x[1])))
+    value0 = x[2] * np.float32(np.int32(scale0 * dot16(low16(codes), x[0])))
+    value1 = x[3] * np.float32(np.int32(scale1 * dot16(high16(codes), x[1])))
     minimum0 = x[2] * np.float32(np.int32(min0 * dot16(ones, x[0])))
     minimum1 = x[3] * np.float32(np.int32(min1 * dot16(ones, x[1])))
     return f16_to_f32(head[0]) * (value0 + value1) - f16_to_f32(head[0] >> 16) * (minimum0 + minimum1)
 
 
-def sums_dot(w, at, n, u, x):
+def sums_dot(q, u, x):
     """As wide_dot, but lane c adds the whole min term of sub-block c."""
-    at += 144 * (u >> 3)
+    head, codes = q
     c = u & 7
-    head, q = load16(w, at), stream16(w, at + 16 + 16 * c)
     scale0, min0 = scale_min(head[1], head[2], head[3], c & 6)
     scale1, min1 = scale_min(head[1], head[2], head[3], (c & 6) + 1)
-    value0 = x[2] * np.float32(np.int32(scale0 * dot16(low16(q), x[0])))
-    value1 = x[3] * np.float32(np.int32(scale1 * dot16(high16(q), x[1])))
+    value0 = x[2] * np.float32(np.int32(scale0 * dot16(low16(codes), x[0])))
+    value1 = x[3] * np.float32(np.int32(scale1 * dot16(high16(codes), x[1])))
     minimum = np.float32(np.int32(min1 if c & 1 else min0)) * x[4]
     return f16_to_f32(head[0]) * (value0 + value1) - f16_to_f32(head[0] >> 16) * minimum
 
 
-SEED = Unit(seed_dot, seed_activations, PAD40)
-WIDE = Unit(wide_dot, wide_activations)
-SUMS = Unit(sums_dot, pair_activations)
+SEED = Unit(seed_load, seed_dot, seed_activations, PAD40)
+WIDE = Unit(q4_k_load, wide_dot, wide_activations)
+SUMS = Unit(q4_k_load, sums_dot, pair_activations)

@@ -160,7 +160,7 @@ def warp_sum(value):
 
 
 def shared_f32(n):
-    """float32[n], one array for all threads of a block; n is a constant. It holds anything at first. PTX: .shared."""
+    """float32[n], n <= 128, one array for all threads of a block. It holds anything at first. PTX: .shared."""
     raise _unbound("shared_f32")
 
 

@@ -1,8 +1,10 @@
 """What one lane computes in one step: a unit of 32 weights times 32 activations, one function a format.
 
-    dot(w, at, n, u, x)   w: uint8[:], the matrix; at: first byte of the row, which has n units; u: which of them;
-                          x: what the format's activations function returned for u
+    load(w, at, n, u)   w: uint8[:], the matrix; at: first byte of a row of n units; u: which of them -> its words
+    dot(q, u, x)        q: those words; x: what the format's activations function returned for u
     -> float32: the unit's share of the row's dot product
+
+Loading is apart from computing, so that a kernel can have the loads of several rows on their way before the first use.
 
 Eight lanes share a super-block of 256. Lane c = u % 8 takes 16 bytes of codes that lie together, and these hold 32
 weights that do not: in Q4_K and Q5_K, 16 of sub-block 2 (c // 2) in the lower halves of the bytes and 16 of the next
@@ -50,6 +52,7 @@ PAD48 = ActivationBlock(48, 4, 16)  # d and sum in one 8-byte load, the codes in
 class Unit(NamedTuple):
     """A format's functions, as mmvq takes them."""
 
+    load: Callable
     dot: Callable
     activations: Callable
     block: ActivationBlock = PAD48
@@ -113,28 +116,42 @@ def block_activations(x, u):
     return load16(x, at + 16), load16(x, at + 32), f16_to_f32(head[0]), np.int32(head[1])
 
 
-def q4_0_dot(w, at, n, u, x):
-    """18 bytes: d, 16 bytes of codes. value = d * (code - 8)."""
+def q4_0_load(w, at, n, u):
+    """18 bytes: d, 16 bytes of codes."""
     at += 18 * u
-    q = even16(w, at + 2)
-    total = dot16(low16(q), x[0]) + dot16(high16(q), x[1]) - 8 * x[3]
-    return f16_to_f32(load2(w, at)) * x[2] * np.float32(np.int32(total))
+    return load2(w, at), even16(w, at + 2)
 
 
-def q4_1_dot(w, at, n, u, x):
-    """20 bytes: d, m, 16 bytes of codes. value = d * code + m."""
+def q4_0_dot(q, u, x):
+    """value = d * (code - 8)"""
+    d, codes = q
+    total = dot16(low16(codes), x[0]) + dot16(high16(codes), x[1]) - 8 * x[3]
+    return f16_to_f32(d) * x[2] * np.float32(np.int32(total))
+
+
+def q4_1_load(w, at, n, u):
+    """20 bytes: d, m, 16 bytes of codes."""
     at += 20 * u
-    head = stream4(w, at)
-    q = stream4(w, at + 4), stream4(w, at + 8), stream4(w, at + 12), stream4(w, at + 16)
-    total = dot16(low16(q), x[0]) + dot16(high16(q), x[1])
-    return x[2] * (f16_to_f32(head) * np.float32(np.int32(total)) + f16_to_f32(head >> 16) * np.float32(x[3]))
+    return stream4(w, at), (stream4(w, at + 4), stream4(w, at + 8), stream4(w, at + 12), stream4(w, at + 16))
 
 
-def q8_0_dot(w, at, n, u, x):
-    """34 bytes: d, 32 int8 codes. value = d * code."""
+def q4_1_dot(q, u, x):
+    """value = d * code + m"""
+    head, codes = q
+    total = np.int32(dot16(low16(codes), x[0]) + dot16(high16(codes), x[1]))
+    return x[2] * (f16_to_f32(head) * np.float32(total) + f16_to_f32(head >> 16) * np.float32(x[3]))
+
+
+def q8_0_load(w, at, n, u):
+    """34 bytes: d, 32 int8 codes."""
     at += 34 * u
-    total = dot16(even16(w, at + 2), x[0]) + dot16(even16(w, at + 18), x[1])
-    return f16_to_f32(load2(w, at)) * x[2] * np.float32(np.int32(total))
+    return load2(w, at), even16(w, at + 2), even16(w, at + 18)
+
+
+def q8_0_dot(q, u, x):
+    """value = d * code"""
+    d, first, second = q
+    return f16_to_f32(d) * x[2] * np.float32(np.int32(dot16(first, x[0]) + dot16(second, x[1])))
 
 
 # Q4_K and Q5_K: f16 d, f16 dmin, 12 bytes of scales and mins, Q5_K 32 bytes of fifth bits, 128 bytes of codes
@@ -154,14 +171,14 @@ def pair_activations(x, u):
 
 
 def pair_scales(head, c):
-    """Two scales and two mins of sub-blocks 2 (c // 2) and the next, the four bytes of a word. head: the first 16 bytes.
+    """A word with four bytes: the scales of sub-blocks 2 (c // 2) and the next, the min of sub-block c, and one of no use.
 
-    The 12 bytes are 3 words. Sub-blocks 0 to 3: the lower six bits of word 0 (scales) and word 1 (mins); 4 to 7: four
-    bits in word 2, and above them the two bits that were left over in words 0 and 1.
+    head: the first 16 bytes. The 12 with scales and mins are 3 words. Sub-blocks 0 to 3: the lower six bits of word 0
+    (scales) and word 1 (mins); 4 to 7: four bits in word 2, and above them the two that were left over in words 0 and 1.
     """
-    both = np.uint32(0x5410) + np.uint32(0x2222) * np.uint32((c >> 1) & 1)  # two bytes of one word, two of another
-    six = byte_perm(head[1], head[2], both)
-    four = byte_perm(head[3], head[3] >> 4, both)
+    pick = np.uint32(0x0410) + np.uint32(0x222) * np.uint32((c >> 1) & 1) + np.uint32((c & 1) << 8)
+    six = byte_perm(head[1], head[2], pick)
+    four = byte_perm(head[3], head[3] >> 4, pick)
     return (six & SIX_BITS) if c < 4 else (four & NIBBLES) | ((six >> 2) & TWO_BITS)
 
 
@@ -170,27 +187,36 @@ def pair_fold(head, c, dot0, dot1, x):
     scales = pair_scales(head, c)
     value0 = x[2] * np.float32(np.int32(bits(scales, 0, 8) * dot0))
     value1 = x[3] * np.float32(np.int32(bits(scales, 8, 8) * dot1))
-    minimum = np.float32(bits(scales, 16 + 8 * (c & 1), 8))
+    minimum = np.float32(bits(scales, 16, 8))
     return f16_to_f32(head[0]) * (value0 + value1) - f16_to_f32(head[0] >> 16) * (minimum * x[4])
 
 
-def q4_k_dot(w, at, n, u, x):
-    """144 bytes. value = d * scale * code - dmin * min."""
+def q4_k_load(w, at, n, u):
+    """144 bytes: 16 of head, then the codes."""
     at += 144 * (u >> 3)
-    c = u & 7
-    head, q = load16(w, at), stream16(w, at + 16 + 16 * c)
-    return pair_fold(head, c, dot16(low16(q), x[0]), dot16(high16(q), x[1]), x)
+    return load16(w, at), stream16(w, at + 16 + 16 * (u & 7))
 
 
-def q5_k_dot(w, at, n, u, x):
-    """176 bytes. As Q4_K, and bit s of byte l of the fifth bits belongs to code l of sub-block s."""
+def q4_k_dot(q, u, x):
+    """value = d * scale * code - dmin * min"""
+    head, codes = q
+    return pair_fold(head, u & 7, dot16(low16(codes), x[0]), dot16(high16(codes), x[1]), x)
+
+
+def q5_k_load(w, at, n, u):
+    """176 bytes: 16 of head, 32 of fifth bits, then the lower four bits."""
     at += 176 * (u >> 3)
+    return load16(w, at), load16(w, at + 16 + 16 * (u & 1)), stream16(w, at + 48 + 16 * (u & 7))
+
+
+def q5_k_dot(q, u, x):
+    """As Q4_K. Bit s of byte l of the fifth bits belongs to code l of sub-block s."""
+    head, h, codes = q
     c = u & 7
-    head, h, q = load16(w, at), load16(w, at + 16 + 16 * (c & 1)), stream16(w, at + 48 + 16 * c)
     turn = (c & 6) - 4  # rotated so that the bit of the first sub-block is bit 4, and that of the second bit 5
     h0, h1 = funnel_right(h[0], h[0], turn), funnel_right(h[1], h[1], turn)
     h2, h3 = funnel_right(h[2], h[2], turn), funnel_right(h[3], h[3], turn)
-    lo, hi = low16(q), high16(q)
+    lo, hi = low16(codes), high16(codes)
     lo = lo[0] | (h0 & ONE_BIT), lo[1] | (h1 & ONE_BIT), lo[2] | (h2 & ONE_BIT), lo[3] | (h3 & ONE_BIT)
     hi = (
         hi[0] | ((h0 >> 1) & ONE_BIT),
@@ -223,9 +249,27 @@ def quad_activations(x, u):
     return (a, b, c, d), scales, (dot8(ones, a) << 5, dot8(ones, b) << 5, dot8(ones, c) << 5, dot8(ones, d) << 5)
 
 
-def q6_k_fold(d, scales, a, b, h, x):
-    """a, b: lower four bits of rows 0 and 1, and above them those of rows 2 and 3; h: two bits a row, row 0 lowest;
-    two words each. scales: a byte a row. value = d * scale * (code - 32)."""
+def q6_k_load(w, at, n, u):
+    """210 bytes, in place: blocks start on even bytes only. d, four scales, lower bits twice, upper bits."""
+    at += 210 * (u >> 3)
+    half, l = (u & 4) >> 2, 8 * (u & 3)
+    a, b = even8(w, at + 64 * half + l), even8(w, at + 64 * half + 32 + l)
+    h, s = even8(w, at + 128 + 32 * half + l), even8(w, at + 192 + 8 * half)
+    every_other = np.uint32(0x6420) + np.uint32(0x1111) * np.uint32((u >> 1) & 1)  # a row has 32 codes, a scale 16
+    return load2(w, at + 208), byte_perm(s[0], s[1], every_other), a, b, h
+
+
+def q6_k_planes_load(w, at, n, u):
+    """The same bytes as `q6_k_planes` lays them at load: what a lane needs lies together, and aligned."""
+    q, h = stream16(w, at + 16 * u), stream8(w, at + 16 * n + 8 * u)
+    scales, d = load4(w, at + 24 * n + 4 * (u >> 1)), load2(w, at + 26 * n + 2 * (u >> 3))
+    return d, scales, (q[0], q[1]), (q[2], q[3]), h
+
+
+def q6_k_dot(q, u, x):
+    """value = d * scale * (code - 32). a, b: two words each, lower four bits of rows 0 and 1, and above them of rows 2
+    and 3; h: two bits a row, row 0 lowest; scales: a byte a row."""
+    d, scales, a, b, h = q
     q0 = (a[0] & NIBBLES) | ((h[0] << 4) & TWO_BITS), (a[1] & NIBBLES) | ((h[1] << 4) & TWO_BITS)
     q1 = (b[0] & NIBBLES) | ((h[0] << 2) & TWO_BITS), (b[1] & NIBBLES) | ((h[1] << 2) & TWO_BITS)
     q2 = ((a[0] >> 4) & NIBBLES) | (h[0] & TWO_BITS), ((a[1] >> 4) & NIBBLES) | (h[1] & TWO_BITS)
@@ -235,28 +279,11 @@ def q6_k_fold(d, scales, a, b, h, x):
     r1 = d8[1] * np.float32(np.int32(signed_byte(scales, 1) * (dot8(q1, codes[1]) - sums[1])))
     r2 = d8[2] * np.float32(np.int32(signed_byte(scales, 2) * (dot8(q2, codes[2]) - sums[2])))
     r3 = d8[3] * np.float32(np.int32(signed_byte(scales, 3) * (dot8(q3, codes[3]) - sums[3])))
-    return d * ((r0 + r1) + (r2 + r3))
-
-
-def q6_k_dot(w, at, n, u, x):
-    """210 bytes, in place: blocks start on even bytes only."""
-    at += 210 * (u >> 3)
-    half, l = (u & 4) >> 2, 8 * (u & 3)
-    a, b = even8(w, at + 64 * half + l), even8(w, at + 64 * half + 32 + l)
-    h, s = even8(w, at + 128 + 32 * half + l), even8(w, at + 192 + 8 * half)
-    every_other = np.uint32(0x6420) + np.uint32(0x1111) * np.uint32((u >> 1) & 1)  # rows are 32 codes, scales 16
-    return q6_k_fold(f16_to_f32(load2(w, at + 208)), byte_perm(s[0], s[1], every_other), a, b, h, x)
-
-
-def q6_k_planes_dot(w, at, n, u, x):
-    """The same bytes as `q6_k_planes` lays them at load: what a lane needs lies together, and aligned."""
-    q, h = stream16(w, at + 16 * u), stream8(w, at + 16 * n + 8 * u)
-    scales, d = load4(w, at + 24 * n + 4 * (u >> 1)), load2(w, at + 26 * n + 2 * (u >> 3))
-    return q6_k_fold(f16_to_f32(d), scales, (q[0], q[1]), (q[2], q[3]), h, x)
+    return f16_to_f32(d) * ((r0 + r1) + (r2 + r3))
 
 
 def q6_k_planes(w):
-    """uint8[n_out, blocks * 210], rows of Q6_K -> uint8[n_out, row_bytes], the same weights for q6_k_planes_dot.
+    """uint8[n_out, blocks * 210], rows of Q6_K -> uint8[n_out, row_bytes], the same weights for q6_k_planes_load.
 
     A row of n units: 16 n bytes of lower bits, lane by lane (rows 0 and 2, then rows 1 and 3), 8 n of upper bits, 2 n of
     scales (four for two lanes), n / 4 of d; zeros up to a multiple of 16.
@@ -277,11 +304,11 @@ def q6_k_planes(w):
 
 
 UNITS = {
-    "Q4_0": Unit(q4_0_dot, block_activations),
-    "Q4_1": Unit(q4_1_dot, block_activations),
-    "Q8_0": Unit(q8_0_dot, block_activations),
-    "Q4_K": Unit(q4_k_dot, pair_activations),
-    "Q5_K": Unit(q5_k_dot, pair_activations),
-    "Q6_K": Unit(q6_k_dot, quad_activations),
+    "Q4_0": Unit(q4_0_load, q4_0_dot, block_activations),
+    "Q4_1": Unit(q4_1_load, q4_1_dot, block_activations),
+    "Q8_0": Unit(q8_0_load, q8_0_dot, block_activations),
+    "Q4_K": Unit(q4_k_load, q4_k_dot, pair_activations),
+    "Q5_K": Unit(q5_k_load, q5_k_dot, pair_activations),
+    "Q6_K": Unit(q6_k_load, q6_k_dot, quad_activations),
 }
-Q6_K_PLANES = Unit(q6_k_planes_dot, quad_activations)
+Q6_K_PLANES = Unit(q6_k_planes_load, q6_k_dot, quad_activations)

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from math import ceil
 
 from minfer_lib.errors import ArgumentError
+from minfer_lib.formats.pairing import weight_format
+from minfer_lib.jit import SWITCHES
 
 WARP = 32  # lanes, on every NVIDIA GPU
 UNIT_VALUES = 32  # what one lane of an MMVQ kernel computes in one step, in every format
@@ -67,6 +69,11 @@ OLD = Launch(warps=2, rows=8)  # the f32 kernel that seed 3 starts from; its uni
 SEED = Launch(warps=8, rows=1)  # seed 3's MMVQ, from llama.cpp's table for the GB10
 
 
+def launch_for(name: str) -> Launch:
+    """What was best for a format on the H200 that data/measurements records."""
+    return Launch(4, 4, together=4)
+
+
 @dataclass(frozen=True)
 class Place:
     """One thread's part in a launch."""
@@ -120,7 +127,7 @@ class Geometry:
 
     @property
     def utilization(self) -> float:
-        """Share of the lanes' steps that compute a unit; in the rest a lane has none left, or its row does not exist."""
+        """Share of the lanes' steps that compute a unit; in the rest a lane has none left, or no such row exists."""
         offered = self.blocks * self.launch.rows * self.launch.row_threads * self.steps
         return self.n_out * self.units / offered
 

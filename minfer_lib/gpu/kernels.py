@@ -1,6 +1,6 @@
 """The kernels: a ceiling probe, the old kernel with float32 activations, the quantizer of the activations, and MMVQ.
 
-Plain Python over the operations of ops.py. `device.py` compiles it for a GPU; on a CPU it can be simulated lane by lane.
+Plain Python over the operations of ops.py. `device.py` compiles it for a GPU, `warp_sim.py` runs it on the CPU.
 Those that depend on a format or on launch parameters are made by a function of these, so that both are constants in the
 compiled kernel.
 """
@@ -106,7 +106,7 @@ def mmvq(unit: Unit, launch: Launch) -> Callable:
     """
     if launch.turns > 1:
         raise ArgumentError(f"MMVQ gives each warp its rows at once; {launch} wants turns. Use more warps.")
-    load, dot, activations, _ = unit
+    load, dot, activations = unit[:3]
     ROWS, TOGETHER, ROW_WARPS = launch.rows, launch.together, launch.row_warps
     ROW_THREADS = launch.row_threads
 
@@ -116,8 +116,8 @@ def mmvq(unit: Unit, launch: Launch) -> Callable:
         group = warp // ROW_WARPS
         row = block_index() * ROWS + group * TOGETHER
         last = n_out - 1
-        at0, at1 = min(row, last) * row_bytes, min(row + 1, last) * row_bytes
-        at2, at3 = min(row + 2, last) * row_bytes, min(row + 3, last) * row_bytes
+        at0, at1 = np.int32(min(row, last)) * row_bytes, np.int32(min(row + 1, last)) * row_bytes
+        at2, at3 = np.int32(min(row + 2, last)) * row_bytes, np.int32(min(row + 3, last)) * row_bytes
         sum0, sum1, sum2, sum3 = np.float32(0), np.float32(0), np.float32(0), np.float32(0)
         u = thread - group * ROW_THREADS
         while u < n_units:
@@ -170,7 +170,7 @@ def mmvq(unit: Unit, launch: Launch) -> Callable:
 
 
 def f32_rows(block_dot: Callable, block_bytes: int, launch: Launch) -> Callable:
-    """Kernel: the old one of seed 3, with float32 activations. A lane walks whole blocks of 256, a warp its rows in turn.
+    """Kernel: the old one of seed 3, with float32 activations. A lane walks whole blocks of 256, a warp rows in turn.
 
     w: uint8[n_out * row_bytes]; x: float32[n_in]; out: float32[n_out]; blocks: n_in / 256.
     block_dot(w, at, x, i): the dot product of the super-block at byte `at` and x[i : i + 256].

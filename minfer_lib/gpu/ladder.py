@@ -1,9 +1,9 @@
 """Steps on the way to units.py's Q4_K unit, one change each, so that each can be measured.
 
-    SEED    seed 3 §3.2: a unit is a sub-block; 4-byte loads; the sum of the activations by dp4a with ones
-    WIDE    16 bytes of codes at once, so a unit is half of two sub-blocks; the rest as before
-    SUMS    the sum of the activations comes from the quantizer, which knows it already
-    units.UNITS["Q4_K"]     two scales and two mins decoded at once, as the bytes of one word
+SEED    seed 3 §3.2: a unit is a sub-block; 4-byte loads; the sum of the activations by dp4a with ones
+WIDE    16 bytes of codes at once, so a unit is half of two sub-blocks; the rest as before
+SUMS    the sum of the activations comes from the quantizer, which knows it already
+units.UNITS["Q4_K"]     two scales and two mins decoded at once, as the bytes of one word
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def seed_activations(x, u):
 
 
 def seed_load(w, at, n, u):
-    """Unit u is sub-block u % 8 of super-block u // 8: 16 bytes of head, 32 bytes of codes, of which it takes one half."""
+    """Unit u is sub-block u % 8 of super-block u // 8: 16 bytes of head, 32 of codes, and one half of each of them."""
     at += 144 * (u >> 3)
     first = at + 16 + 32 * ((u & 7) >> 1)
     a, b, c, d = load4(w, first), load4(w, first + 4), load4(w, first + 8), load4(w, first + 12)

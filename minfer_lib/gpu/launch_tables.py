@@ -1,8 +1,8 @@
 """llama.cpp's launch tables: how many warps and rows a block of its MMVQ kernel has, by GPU generation.
 
 Source: ggml, src/ggml-cuda/mmvq.cu, calc_nwarps, calc_rows_per_block, should_use_small_k and should_halve_iters at
-commit d99724f2b141 (2026-08-21), one column (decode), for the formats that minfer runs. The GB10's 8 warps, which seed 3
-ports, came with a7cf17e7d97d (2026-08-18, llama.cpp #26843).
+commit d99724f2b141 (2026-08-21), for one column (decode) and the formats that minfer runs. The GB10's 8 warps, which
+seed 3 ports, came with a7cf17e7d97d (2026-08-18, llama.cpp #26843).
 """
 
 from __future__ import annotations
@@ -64,6 +64,6 @@ def llama_launch(generation: str, name: str, n_in: int) -> Launch:
 
 
 def _halves(blocks: int, at_once: int) -> bool:
-    """Does a block twice as wide need about half the steps? At most an eighth of its steps may be lost to idle warps."""
+    """Does a block twice as wide need about half the steps? Idle warps may cost an eighth of them at most."""
     steps, wide = ceil(blocks / at_once), ceil(blocks / (2 * at_once))
     return 8 * (2 * wide - steps) <= 2 * wide

@@ -56,6 +56,7 @@ class Unit(NamedTuple):
     dot: Callable
     activations: Callable
     block: ActivationBlock = PAD48
+    layout: Callable = lambda w: w  # uint8[n_out, row_bytes] as in a file -> as `load` reads it
 
 
 NIBBLES = np.uint32(0x0F0F0F0F)
@@ -85,23 +86,20 @@ def high16(q):
 
 
 # Blocks of 18, 34 or 210 bytes start on any even byte, and a load wants a multiple of its own size. So: aligned words,
-# and each word wanted is cut out of two of them. The last load goes no further than the last byte wanted.
+# and each word wanted is cut out of two of them. Where the byte is a multiple of 4, the last of them is not needed, and
+# may lie behind the matrix: that is why a matrix on the GPU is followed by a few bytes more.
 
 
-def even8(w, at):
-    """Two words from byte `at`, an even number."""
-    odd = at & 2
-    at -= odd
-    a, b, c = stream4(w, at), stream4(w, at + 4), stream4(w, at + 4 + 2 * odd)
+def even8(w, at, odd):
+    """Two words from byte at + odd. at: a multiple of 4; odd: 0 or 2."""
+    a, b, c = stream4(w, at), stream4(w, at + 4), stream4(w, at + 8)
     return funnel_right(a, b, 8 * odd), funnel_right(b, c, 8 * odd)
 
 
-def even16(w, at):
-    """Four words from byte `at`, an even number."""
-    odd = at & 2
-    at -= odd
-    a, b, c, d = stream4(w, at), stream4(w, at + 4), stream4(w, at + 8), stream4(w, at + 12)
-    e = stream4(w, at + 12 + 2 * odd)
+def even16(w, at, odd):
+    """Four words from byte at + odd. at: a multiple of 4; odd: 0 or 2."""
+    a, b, c = stream4(w, at), stream4(w, at + 4), stream4(w, at + 8)
+    d, e = stream4(w, at + 12), stream4(w, at + 16)
     shift = 8 * odd
     return funnel_right(a, b, shift), funnel_right(b, c, shift), funnel_right(c, d, shift), funnel_right(d, e, shift)
 
@@ -119,7 +117,8 @@ def block_activations(x, u):
 def q4_0_load(w, at, n, u):
     """18 bytes: d, 16 bytes of codes."""
     at += 18 * u
-    return load2(w, at), even16(w, at + 2)
+    odd = (at + 2) & 2
+    return load2(w, at), even16(w, at + 2 - odd, odd)
 
 
 def q4_0_dot(q, u, x):
@@ -145,7 +144,8 @@ def q4_1_dot(q, u, x):
 def q8_0_load(w, at, n, u):
     """34 bytes: d, 32 int8 codes."""
     at += 34 * u
-    return load2(w, at), even16(w, at + 2), even16(w, at + 18)
+    odd = (at + 2) & 2
+    return load2(w, at), even16(w, at + 2 - odd, odd), even16(w, at + 18 - odd, odd)
 
 
 def q8_0_dot(q, u, x):
@@ -158,7 +158,7 @@ def q8_0_dot(q, u, x):
 
 
 def pair_activations(x, u):
-    """Lane c of a super-block: 16 codes of each of its two sub-blocks; their d; and of sub-block c, d * sum of codes.
+    """Lane c of a super-block: 16 codes of each of its two sub-blocks; their d; d * the sum of codes of sub-block c.
 
     The min term needs each sub-block's sum once: eight lanes, eight sub-blocks, and lane c takes the c-th.
     """
@@ -171,10 +171,10 @@ def pair_activations(x, u):
 
 
 def pair_scales(head, c):
-    """A word with four bytes: the scales of sub-blocks 2 (c // 2) and the next, the min of sub-block c, and one of no use.
+    """Four bytes: the scales of sub-blocks 2 (c // 2) and the next, the min of sub-block c, and one of no use.
 
     head: the first 16 bytes. The 12 with scales and mins are 3 words. Sub-blocks 0 to 3: the lower six bits of word 0
-    (scales) and word 1 (mins); 4 to 7: four bits in word 2, and above them the two that were left over in words 0 and 1.
+    (scales) and word 1 (mins); 4 to 7: four bits in word 2, and above them the two left over in words 0 and 1.
     """
     pick = np.uint32(0x0410) + np.uint32(0x222) * np.uint32((c >> 1) & 1) + np.uint32((c & 1) << 8)
     six = byte_perm(head[1], head[2], pick)
@@ -227,15 +227,15 @@ def q5_k_dot(q, u, x):
     return pair_fold(head, c, dot16(lo, x[0]), dot16(hi, x[1]), x)
 
 
-# Q6_K: 128 bytes of lower four bits, 64 of upper two, 16 int8 scales, f16 d. Lane c takes bytes l = 8 (c % 4) … l + 7 of
-# half h = c // 4, which are codes l of the half's four rows of 32
+# Q6_K: 128 bytes of lower four bits, 64 of upper two, 16 int8 scales, f16 d. A half of 128 codes is four rows of 32;
+# lane c takes 8 codes of each row of half c // 4, from code 8 (c % 4) on
 
 
 ONES = np.uint32(0x01010101)
 
 
 def quad_activations(x, u):
-    """Lane c of a super-block: of the four activation blocks of its half, 8 codes, d, and 32 * the sum of the 8 codes."""
+    """Lane c of a super-block: of the four activation blocks of its half 8 codes, d, and 32 * the sum of these codes."""
     at = 192 * (u >> 2)
     codes = at + 16 + 8 * (u & 3)
     a, b, c, d = load8(x, codes), load8(x, codes + 48), load8(x, codes + 96), load8(x, codes + 144)
@@ -252,11 +252,13 @@ def quad_activations(x, u):
 def q6_k_load(w, at, n, u):
     """210 bytes, in place: blocks start on even bytes only. d, four scales, lower bits twice, upper bits."""
     at += 210 * (u >> 3)
-    half, l = (u & 4) >> 2, 8 * (u & 3)
-    a, b = even8(w, at + 64 * half + l), even8(w, at + 64 * half + 32 + l)
-    h, s = even8(w, at + 128 + 32 * half + l), even8(w, at + 192 + 8 * half)
+    odd = at & 2
+    at -= odd
+    half, first = (u & 4) >> 2, 8 * (u & 3)
+    a, b = even8(w, at + 64 * half + first, odd), even8(w, at + 64 * half + 32 + first, odd)
+    h, s = even8(w, at + 128 + 32 * half + first, odd), even8(w, at + 192 + 8 * half, odd)
     every_other = np.uint32(0x6420) + np.uint32(0x1111) * np.uint32((u >> 1) & 1)  # a row has 32 codes, a scale 16
-    return load2(w, at + 208), byte_perm(s[0], s[1], every_other), a, b, h
+    return load2(w, at + 208 + odd), byte_perm(s[0], s[1], every_other), a, b, h
 
 
 def q6_k_planes_load(w, at, n, u):
@@ -285,8 +287,8 @@ def q6_k_dot(q, u, x):
 def q6_k_planes(w):
     """uint8[n_out, blocks * 210], rows of Q6_K -> uint8[n_out, row_bytes], the same weights for q6_k_planes_load.
 
-    A row of n units: 16 n bytes of lower bits, lane by lane (rows 0 and 2, then rows 1 and 3), 8 n of upper bits, 2 n of
-    scales (four for two lanes), n / 4 of d; zeros up to a multiple of 16.
+    A row of n units: 16 n bytes of lower bits, lane by lane (rows 0 and 2, then rows 1 and 3), 8 n of upper bits,
+    2 n of scales (four for two lanes), n / 4 of d; zeros up to a multiple of 16.
     """
     n_out = w.shape[0]
     blocks = w.reshape(n_out, -1, 210)
@@ -311,4 +313,4 @@ UNITS = {
     "Q5_K": Unit(q5_k_load, q5_k_dot, pair_activations),
     "Q6_K": Unit(q6_k_load, q6_k_dot, quad_activations),
 }
-Q6_K_PLANES = Unit(q6_k_planes_load, q6_k_dot, quad_activations)
+Q6_K_PLANES = Unit(q6_k_planes_load, q6_k_dot, quad_activations, layout=q6_k_planes)

@@ -1,0 +1,159 @@
+"""The operations of ops.py for numba-cuda: each as its PTX instruction. Importing this module needs numba-cuda.
+
+An instruction without `effect` may be moved, merged or dropped by the compiler, as arithmetic and as loads of weights
+may: nobody writes them while a kernel runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import FunctionType
+
+from llvmlite import ir
+from numba import cuda
+from numba.cuda import types
+from numba.cuda.extending import intrinsic
+
+from minfer_lib.gpu import ops
+from minfer_lib.simd.step import rebind
+
+BYTES = types.Array(types.uint8, 1, "C")
+WORD, INT, FLOAT, PLACE = types.uint32, types.int32, types.float32, types.int64
+WORDS = {n: types.UniTuple(WORD, n) for n in (2, 4)}
+
+_LLVM = {WORD: ir.IntType(32), INT: ir.IntType(32), FLOAT: ir.FloatType(), PLACE: ir.IntType(64)}
+_LETTER = {WORD: "r", INT: "r", FLOAT: "f", PLACE: "l"}
+
+
+def _instruction(asm: str, result: types.Type, *arguments: types.Type, effect: bool = False) -> Callable:
+    """An instruction as a function. $0 … in `asm` are the results, then the operands; an array and the byte offset
+    after it are one operand, the address."""
+
+    def code(context, builder, signature, values):
+        operands = _operands(context, builder, signature.args, values)
+        results = [] if result is types.void else list(result) if isinstance(result, types.UniTuple) else [result]
+        constraints = [f"={_LETTER[type_]}" for type_ in results] + [_LETTER[type_] for type_, _ in operands]
+        llvm = [_LLVM[type_] for type_ in results]
+        returned = ir.LiteralStructType(llvm) if len(llvm) > 1 else llvm[0] if llvm else ir.VoidType()
+        function = ir.FunctionType(returned, [value.type for _, value in operands])
+        constraints = ",".join(constraints + ["~{memory}"] * effect)
+        value = builder.call(ir.InlineAsm(function, asm, constraints, side_effect=effect), [v for _, v in operands])
+        if len(llvm) > 1:
+            return context.make_tuple(builder, result, [builder.extract_value(value, i) for i in range(len(llvm))])
+        return value if llvm else context.get_dummy_value()
+
+    typed = result(*arguments), code
+    one, two, three, four = (  # numba wants to see how many operands there are
+        lambda context, a: typed,
+        lambda context, a, b: typed,
+        lambda context, a, b, c: typed,
+        lambda context, a, b, c, d: typed,
+    )
+    return intrinsic((one, two, three, four)[len(arguments) - 1])
+
+
+def _operands(context, builder, arguments, values) -> list[tuple]:
+    """(type, LLVM value) of each operand; an array and the offset after it become an address."""
+    operands, i = [], 0
+    while i < len(values):
+        if isinstance(arguments[i], types.Array):
+            data = context.make_array(arguments[i])(context, builder, values[i]).data
+            address = builder.add(builder.ptrtoint(data, _LLVM[PLACE]), values[i + 1])
+            operands.append((PLACE, address))
+            i += 2
+        else:
+            operands.append((arguments[i], values[i]))
+            i += 1
+    return operands
+
+
+def _load(kind: str, result: types.Type, registers: str) -> Callable:
+    return _instruction(f"ld.global.nc{kind} {registers};", result, BYTES, PLACE)
+
+
+_ONE, _TWO, _FOUR = "$0, [$1]", "{$0, $1}, [$2]", "{$0, $1, $2, $3}, [$4]"
+
+
+def _inlined(function: Callable) -> Callable:
+    return cuda.jit(device=True, inline="always")(function)
+
+
+@_inlined
+def _block_index():
+    return cuda.blockIdx.x
+
+
+@_inlined
+def _n_blocks():
+    return cuda.gridDim.x
+
+
+@_inlined
+def _thread_index():
+    return cuda.threadIdx.x
+
+
+@_inlined
+def _shuffle_down(value, n):
+    return cuda.shfl_down_sync(0xFFFFFFFF, value, n)
+
+
+@_inlined
+def _shared_f32(n):
+    return cuda.shared.array(128, types.float32)  # numba wants a literal
+
+
+@_inlined
+def _barrier():
+    cuda.syncthreads()
+
+
+PTX: dict[Callable, Callable] = {
+    ops.load2: _instruction("{ .reg .b16 h; ld.global.nc.u16 h, [$1]; cvt.u32.u16 $0, h; }", WORD, BYTES, PLACE),
+    ops.load4: _load(".u32", WORD, _ONE),
+    ops.load8: _load(".v2.u32", WORDS[2], _TWO),
+    ops.load16: _load(".v4.u32", WORDS[4], _FOUR),
+    ops.stream4: _load(".L1::no_allocate.u32", WORD, _ONE),
+    ops.stream8: _load(".L1::no_allocate.v2.u32", WORDS[2], _TWO),
+    ops.stream16: _load(".L1::no_allocate.v4.u32", WORDS[4], _FOUR),
+    ops.store4: _instruction("st.global.u32 [$0], $1;", types.void, BYTES, PLACE, WORD, effect=True),
+    ops.dp4a: _instruction("dp4a.s32.s32 $0, $1, $2, $3;", INT, WORD, WORD, INT),
+    ops.bits: _instruction("bfe.u32 $0, $1, $2, $3;", INT, WORD, INT, INT),
+    ops.signed_byte: _instruction("{ .reg .u32 at; shl.b32 at, $2, 3; bfe.s32 $0, $1, at, 8; }", INT, WORD, INT),
+    ops.byte_perm: _instruction("prmt.b32 $0, $1, $2, $3;", WORD, WORD, WORD, WORD),
+    ops.funnel_right: _instruction("shf.r.wrap.b32 $0, $1, $2, $3;", WORD, WORD, WORD, WORD),
+    ops.f16_to_f32: _instruction("{ .reg .b16 h; cvt.u16.u32 h, $1; cvt.f32.f16 $0, h; }", FLOAT, WORD),
+    ops.f32_to_f16: _instruction("{ .reg .b16 h; cvt.rn.f16.f32 h, $1; cvt.u32.u16 $0, h; }", WORD, FLOAT),
+    ops.f32_bits: _instruction("mov.b32 $0, $1;", WORD, FLOAT),
+    ops.bits_f32: _instruction("mov.b32 $0, $1;", FLOAT, WORD),
+    ops.divide: _instruction("div.rn.f32 $0, $1, $2;", FLOAT, FLOAT, FLOAT),
+    ops.round_even: _instruction("cvt.rni.s32.f32 $0, $1;", INT, FLOAT),
+    ops.warp_max: _instruction("redux.sync.max.u32 $0, $1, 0xffffffff;", WORD, WORD, effect=True),
+    ops.warp_sum: _instruction("redux.sync.add.s32 $0, $1, 0xffffffff;", INT, INT, effect=True),
+    ops.block_index: _block_index,
+    ops.n_blocks: _n_blocks,
+    ops.thread_index: _thread_index,
+    ops.shuffle_down: _shuffle_down,
+    ops.shared_f32: _shared_f32,
+    ops.barrier: _barrier,
+}
+
+
+class Binder:
+    """What stands for a kernel's globals: an operation's instruction; a function of this package, bound anew itself."""
+
+    def __init__(self) -> None:
+        self.functions: dict[Callable, Callable] = {}
+
+    def kernel(self, function: Callable) -> Callable:
+        """`function` for the GPU, to be launched."""
+        return cuda.jit(rebind(function, self.bind))
+
+    def bind(self, value):
+        if not isinstance(value, FunctionType) or not value.__module__.startswith(("minfer_lib.gpu.", "variants")):
+            return value
+        if value in PTX:
+            return PTX[value]
+        if value not in self.functions:
+            self.functions[value] = cuda.jit(device=True, forceinline=True)(rebind(value, self.bind))
+        return self.functions[value]

@@ -183,6 +183,15 @@ class Gpu:
         return min(self.gigabytes_per_second, in_flight * bytes_a_thread / self.latency / 1e9)
 
 
+GPUS = {
+    gpu.name: gpu
+    for gpu in (
+        Gpu("GB10", 48, 1536, 252.7, 800e-9, "bandwidth: seed 3's probe; latency: an estimate for its LPDDR5X"),
+        Gpu("H200", 132, 2048, 4500.0, 600e-9, "bandwidth: data/measurements; latency: an estimate"),
+    )
+}
+
+
 def use_mmvq(name: str, n_out: int, n_in: int) -> bool:
     """minfer's shape gate (seed 3, §3.1): MMVQ, or the old kernel with float32 activations?
 

@@ -15,6 +15,8 @@ import numpy as np
 from minfer_lib.errors import UnsupportedError
 
 INSTALL = 'pip install "minfer[gpu]" brings it.'
+# The arguments of a product: weights, activations, out, n_out, n_units, row_bytes.
+PRODUCT = "(uint8[::1], uint8[::1], float32[::1], int32, int32, int32)"
 SPARE_BYTES = 16  # behind every matrix: kernels may read a word that begins in it and ends behind it
 
 
@@ -43,12 +45,15 @@ def has_gpu() -> bool:
 
 
 @cache
-def compiled(kernel: Callable) -> Any:
-    """A kernel of kernels.py for this GPU. Start it with `compiled(kernel)[blocks, threads, stream](*arguments)`."""
+def compiled(kernel: Callable, max_registers: int | None = None) -> Any:
+    """A kernel of kernels.py for this GPU: `compiled(kernel)[blocks, threads, stream, shared_bytes](*arguments)`.
+
+    max_registers: how many registers a thread may have; None: the compiler decides.
+    """
     cuda()
     from minfer_lib.gpu.ptx import Binder
 
-    return Binder().kernel(kernel)
+    return Binder().kernel(kernel, max_registers)
 
 
 def to_device(array: np.ndarray, spare: int = 0) -> Any:
@@ -59,43 +64,80 @@ def to_device(array: np.ndarray, spare: int = 0) -> Any:
     return cuda().to_device(flat)
 
 
+def checked(answer: tuple) -> Any:
+    """What a function of the CUDA driver returned, without its status; UnsupportedError if that is not success."""
+    status, *values = answer
+    if status.value:
+        raise UnsupportedError(f"the CUDA driver answered {status.name}.")
+    return values[0] if len(values) == 1 else values
+
+
+def shared_limit() -> int:
+    """Bytes of shared memory that a block of this GPU may have; 0 where kernels cannot copy into it (before sm_90)."""
+    device = cuda().get_current_device()
+    return device.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN if device.compute_capability >= (9, 0) else 0
+
+
+def allow_shared(function: Any, n_bytes: int) -> None:
+    """Let a compiled product be launched with more than the 48 KB of shared memory that every kernel may have.
+
+    numba-cuda has no function for that, so this reaches for the handle inside its kernel object.
+    """
+    from cuda.bindings import driver
+
+    handle = function.compile(PRODUCT)._codelibrary.get_cufunc().handle
+    attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    device = checked(driver.cuDeviceGet(cuda().get_current_device().id))
+    checked(driver.cuKernelSetAttribute(attribute, n_bytes, handle, device))
+
+
 class Stream:
     """A queue of the GPU: launches on it run one after the other. `numba` is the same as numba.cuda knows it."""
 
     def __init__(self) -> None:
         from cuda.bindings import driver
 
-        self.driver = driver
         cuda().current_context()
-        self.handle = self._checked(driver.cuStreamCreate(driver.CUstream_flags.CU_STREAM_NON_BLOCKING))
+        self.driver = driver
+        self.handle = checked(driver.cuStreamCreate(driver.CUstream_flags.CU_STREAM_NON_BLOCKING))
         self.numba = cuda().external_stream(int(self.handle))
 
-    def _checked(self, answer: tuple) -> Any:
-        error, *values = answer
-        if error != self.driver.CUresult.CUDA_SUCCESS:
-            raise UnsupportedError(f"the CUDA driver answered {error.name}.")
-        return values[0] if values else None
-
-    def graph(self, enqueue: Callable[[Any], None]) -> Callable[[], float]:
+    def graph(self, enqueue: Callable[[Any], None], overlap: bool = False) -> Callable[[], float]:
         """What `enqueue(stream)` launches, recorded once as a graph. Each call replays it and returns its seconds.
 
-        Between launches of a graph there is hardly a gap, so that small kernels can be timed.
+        Between launches of a graph there is hardly a gap, so that small kernels can be timed. overlap: a kernel may
+        start when the one before it allows that, not only when it has ended; each must call next_may_start and
+        previous_done (ops.py).
         """
         driver = self.driver
         relaxed = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
-        self._checked(driver.cuStreamBeginCapture(self.handle, relaxed))
+        checked(driver.cuStreamBeginCapture(self.handle, relaxed))
         try:
             enqueue(self.numba)
         finally:
-            recorded = self._checked(driver.cuStreamEndCapture(self.handle))
-        runnable = self._checked(driver.cuGraphInstantiate(recorded, 0))
+            recorded = checked(driver.cuStreamEndCapture(self.handle))
+        if overlap:
+            self._overlap(recorded)
+        runnable = checked(driver.cuGraphInstantiate(recorded, 0))
         start, end = cuda().event(), cuda().event()
 
         def replay() -> float:
             start.record(self.numba)
-            self._checked(driver.cuGraphLaunch(runnable, self.handle))
+            checked(driver.cuGraphLaunch(runnable, self.handle))
             end.record(self.numba)
             end.synchronize()
             return start.elapsed_time(end) / 1e3
 
         return replay
+
+    def _overlap(self, graph: Any) -> None:
+        """Make each dependency of the graph a programmatic one."""
+        driver = self.driver
+        count = checked(driver.cuGraphGetEdges(graph))[-1]
+        before, after, data, count = checked(driver.cuGraphGetEdges(graph, count))
+        before, after, data = before[:count], after[:count], data[:count]
+        checked(driver.cuGraphRemoveDependencies(graph, before, after, data, count))
+        for edge in data:
+            edge.type = driver.CUgraphDependencyType.CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC
+            edge.from_port = 1  # CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC
+        checked(driver.cuGraphAddDependencies(graph, before, after, data, count))

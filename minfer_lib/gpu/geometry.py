@@ -69,9 +69,20 @@ OLD = Launch(warps=2, rows=8)  # the f32 kernel that seed 3 starts from; its uni
 SEED = Launch(warps=8, rows=1)  # seed 3's MMVQ, from llama.cpp's table for the GB10
 
 
-def launch_for(name: str) -> Launch:
-    """What was best for a format on the H200 that data/measurements records."""
-    return Launch(4, 4, together=4)
+# What was best on the H200 that data/measurements records. A cap on registers lets one more block run on each
+# multiprocessor, or one less, so that the grid just fits, or the next kernel's blocks do not get in too early.
+STAGED = Launch(4, 4, together=4)
+REGISTERS = {("pipelined", "Q5_K"): 72}
+
+
+def launch_for(name: str, kernel: str) -> Launch:
+    """The launch of a format and an MMVQ kernel ("mmvq", "pipelined", "staged") that was best there."""
+    return STAGED if kernel == "staged" or name == "Q4_K" else Launch(4, 4, together=2)
+
+
+def prefers_staging(name: str, n_in: int) -> bool:
+    """Whether the staged kernel was the faster there: not in long rows of formats that can be loaded 16 bytes wide."""
+    return name not in ("Q4_K", "Q5_K") or n_in <= 8192
 
 
 @dataclass(frozen=True)

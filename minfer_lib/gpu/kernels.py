@@ -20,17 +20,24 @@ from minfer_lib.gpu.ops import (
     divide,
     f32_bits,
     f32_to_f16,
+    load4,
     n_blocks,
+    next_may_start,
+    previous_done,
     round_even,
+    shared_arrival,
+    shared_bytes,
     shared_f32,
     shuffle_down,
+    start_copy,
     store4,
     stream16,
     thread_index,
+    wait_copy,
     warp_max,
     warp_sum,
 )
-from minfer_lib.gpu.units import ActivationBlock, Unit
+from minfer_lib.gpu.units import ActivationBlock, Unit, staged
 
 PROBE_THREADS = 256
 QUANTIZER_WARPS = 4
@@ -70,6 +77,8 @@ def quantizer(block: ActivationBlock) -> Callable:
     BYTES, SUM, CODES = block
 
     def quantize(x, out, n):
+        next_may_start()
+        previous_done()
         block = block_index() * QUANTIZER_WARPS + (thread_index() >> 5)
         lane = thread_index() & 31
         if block < n:
@@ -97,6 +106,54 @@ def warp_total(value):
     return value + shuffle_down(value, 1)
 
 
+# The end of every MMVQ kernel. A barrier must come between the two halves.
+
+
+def put_sums(launch: Launch) -> Callable:
+    """Each warp puts the sums of its rows, over its lanes, into shared memory: float32[warps, rows at once]."""
+    TOGETHER = launch.together
+
+    def put(sums, sum0, sum1, sum2, sum3):
+        at = (thread_index() >> 5) * TOGETHER
+        sum0 = warp_total(sum0)
+        if TOGETHER > 1:
+            sum1 = warp_total(sum1)
+        if TOGETHER > 2:
+            sum2, sum3 = warp_total(sum2), warp_total(sum3)
+        if thread_index() & 31 == 0:
+            sums[at] = sum0
+            if TOGETHER > 1:
+                sums[at + 1] = sum1
+            if TOGETHER > 2:
+                sums[at + 2] = sum2
+                sums[at + 3] = sum3
+
+    return put
+
+
+def store_rows(launch: Launch) -> Callable:
+    """A thread a row adds up what the warps that share the row have put there, and stores the result."""
+    ROWS, TOGETHER, ROW_WARPS = launch.rows, launch.together, launch.row_warps
+
+    def store(out, n_out, sums):
+        thread = thread_index()
+        row = block_index() * ROWS + thread
+        if thread < ROWS and row < n_out:
+            at = thread // TOGETHER * ROW_WARPS * TOGETHER + thread % TOGETHER
+            total = np.float32(0)
+            for i in range(ROW_WARPS):
+                total += sums[at + i * TOGETHER]
+            out[row] = total
+
+    return store
+
+
+def one_turn(launch: Launch) -> None:
+    """ArgumentError if a warp would have to start over with further rows."""
+    if launch.turns > 1:
+        raise ArgumentError(f"MMVQ gives each warp its rows at once; {launch} wants turns. Use more warps.")
+
+
 def mmvq(unit: Unit, launch: Launch) -> Callable:
     """Kernel: the matrix-vector product of one format, spread as `launch` says (seed 3, §2 and §3.2).
 
@@ -104,16 +161,15 @@ def mmvq(unit: Unit, launch: Launch) -> Callable:
     Geometry(n_out, n_in, launch) says which thread computes what. Rows beyond the matrix are computed as its last one,
     and not stored. Each result is summed in one order, so it has the same bits in every run.
     """
-    if launch.turns > 1:
-        raise ArgumentError(f"MMVQ gives each warp its rows at once; {launch} wants turns. Use more warps.")
+    one_turn(launch)
     load, dot, activations = unit[:3]
+    put, store = put_sums(launch), store_rows(launch)
     ROWS, TOGETHER, ROW_WARPS = launch.rows, launch.together, launch.row_warps
-    ROW_THREADS = launch.row_threads
+    ROW_THREADS, SUMS = launch.row_threads, launch.rows * launch.row_warps
 
     def mul_mat_vec_q(w, x, out, n_out, n_units, row_bytes):
         thread = thread_index()
-        warp = thread >> 5
-        group = warp // ROW_WARPS
+        group = (thread >> 5) // ROW_WARPS
         row = block_index() * ROWS + group * TOGETHER
         last = n_out - 1
         at0, at1 = np.int32(min(row, last)) * row_bytes, np.int32(min(row + 1, last)) * row_bytes
@@ -134,39 +190,118 @@ def mmvq(unit: Unit, launch: Launch) -> Callable:
                 sum2 += dot(q2, u, a)
                 sum3 += dot(q3, u, a)
             u += ROW_THREADS
-        sum0 = warp_total(sum0)
-        if TOGETHER > 1:
-            sum1 = warp_total(sum1)
-        if TOGETHER > 2:
-            sum2, sum3 = warp_total(sum2), warp_total(sum3)
-        if ROW_WARPS > 1:  # the warps that share a row add up their sums
-            sums = shared_f32(ROWS * ROW_WARPS)
-            if thread & 31 == 0:
-                sums[warp * TOGETHER] = sum0
-                if TOGETHER > 1:
-                    sums[warp * TOGETHER + 1] = sum1
-                if TOGETHER > 2:
-                    sums[warp * TOGETHER + 2] = sum2
-                    sums[warp * TOGETHER + 3] = sum3
-            barrier()
-            row = block_index() * ROWS + thread
-            if thread < ROWS and row < n_out:
-                first = (thread // TOGETHER * ROW_WARPS) * TOGETHER + thread % TOGETHER
-                total = np.float32(0)
-                for i in range(ROW_WARPS):
-                    total += sums[first + i * TOGETHER]
-                out[row] = total
-        elif thread & 31 == 0:
-            if row < n_out:
-                out[row] = sum0
-            if TOGETHER > 1 and row + 1 < n_out:
-                out[row + 1] = sum1
-            if TOGETHER > 2 and row + 2 < n_out:
-                out[row + 2] = sum2
-            if TOGETHER > 2 and row + 3 < n_out:
-                out[row + 3] = sum3
+        sums = shared_f32(SUMS)
+        put(sums, sum0, sum1, sum2, sum3)
+        barrier()
+        store(out, n_out, sums)
 
     return mul_mat_vec_q
+
+
+def mmvq_pipelined(unit: Unit, launch: Launch) -> Callable:
+    """Kernel: as mmvq, but the words of a step are loaded before the step ahead of it is computed.
+
+    And the first of them before the kernel ahead of this one in a graph has ended, since weights depend on nothing.
+    """
+    one_turn(launch)
+    load, dot, activations = unit[:3]
+    put, store = put_sums(launch), store_rows(launch)
+    ROWS, TOGETHER, ROW_WARPS = launch.rows, launch.together, launch.row_warps
+    ROW_THREADS, SUMS = launch.row_threads, launch.rows * launch.row_warps
+
+    def mul_mat_vec_q_pipelined(w, x, out, n_out, n_units, row_bytes):
+        next_may_start()
+        thread = thread_index()
+        group = (thread >> 5) // ROW_WARPS
+        row = block_index() * ROWS + group * TOGETHER
+        last = n_out - 1
+        at0, at1 = np.int32(min(row, last)) * row_bytes, np.int32(min(row + 1, last)) * row_bytes
+        at2, at3 = np.int32(min(row + 2, last)) * row_bytes, np.int32(min(row + 3, last)) * row_bytes
+        sum0, sum1, sum2, sum3 = np.float32(0), np.float32(0), np.float32(0), np.float32(0)
+        u = thread - group * ROW_THREADS
+        after = min(u, n_units - 1)  # a lane without a unit loads one that it does not use
+        next0 = load(w, at0, n_units, after)
+        if TOGETHER > 1:
+            next1 = load(w, at1, n_units, after)
+        if TOGETHER > 2:
+            next2, next3 = load(w, at2, n_units, after), load(w, at3, n_units, after)
+        previous_done()
+        while u < n_units:
+            after = min(u + ROW_THREADS, n_units - 1)
+            q0, next0 = next0, load(w, at0, n_units, after)
+            if TOGETHER > 1:
+                q1, next1 = next1, load(w, at1, n_units, after)
+            if TOGETHER > 2:
+                q2, next2 = next2, load(w, at2, n_units, after)
+                q3, next3 = next3, load(w, at3, n_units, after)
+            a = activations(x, u)
+            sum0 += dot(q0, u, a)
+            if TOGETHER > 1:
+                sum1 += dot(q1, u, a)
+            if TOGETHER > 2:
+                sum2 += dot(q2, u, a)
+                sum3 += dot(q3, u, a)
+            u += ROW_THREADS
+        sums = shared_f32(SUMS)
+        put(sums, sum0, sum1, sum2, sum3)
+        barrier()
+        store(out, n_out, sums)
+
+    return mul_mat_vec_q_pipelined
+
+
+def mmvq_staged(unit: Unit, launch: Launch) -> Callable:
+    """Kernel: as mmvq, but the block's rows come through shared memory, in one copy (sm_90).
+
+    One thread starts the copy, and a unit of the chip does it: all bytes of the block are on their way at once, in
+    full lines, whatever the alignment of blocks and codes; the lanes then cut out of shared memory what they need. The
+    copy does not even wait for the kernel ahead of this one. A launch gives it staged_bytes(launch, row_bytes) of
+    shared memory; all its warps share all its rows.
+    """
+    if launch.rows != launch.together:
+        raise ArgumentError(f"staged rows are computed at once by all warps of a block; {launch} deals them out.")
+    _, dot, activations = unit[:3]
+    load, put, store = staged(unit.load), put_sums(launch), store_rows(launch)
+    ROWS, THREADS, SUMS = launch.rows, launch.threads, launch.rows * launch.row_warps
+
+    def mul_mat_vec_q_staged(w, x, out, n_out, n_units, row_bytes):
+        next_may_start()
+        u = thread_index()
+        row = block_index() * ROWS
+        start = np.int32(row) * np.int64(row_bytes)
+        end = np.int32(min(row + ROWS, n_out)) * np.int64(row_bytes)
+        first = start & -16  # copies begin and end at multiples of 16
+        stage, arrival = shared_bytes(), shared_arrival()
+        if u == 0:
+            start_copy(stage, w, first, np.int32(((end + 15) & -16) - first), arrival)
+        barrier()
+        last = n_out - 1 - row
+        at0 = np.int32(start - first)
+        at1, at2 = np.int32(at0 + min(1, last) * row_bytes), np.int32(at0 + min(2, last) * row_bytes)
+        at3 = np.int32(at0 + min(3, last) * row_bytes)
+        sum0, sum1, sum2, sum3 = np.float32(0), np.float32(0), np.float32(0), np.float32(0)
+        previous_done()
+        wait_copy(arrival)
+        while u < n_units:
+            a = activations(x, u)
+            sum0 += dot(load(stage, at0, n_units, u), u, a)
+            if ROWS > 1:
+                sum1 += dot(load(stage, at1, n_units, u), u, a)
+            if ROWS > 2:
+                sum2 += dot(load(stage, at2, n_units, u), u, a)
+                sum3 += dot(load(stage, at3, n_units, u), u, a)
+            u += THREADS
+        sums = shared_f32(SUMS)
+        put(sums, sum0, sum1, sum2, sum3)
+        barrier()
+        store(out, n_out, sums)
+
+    return mul_mat_vec_q_staged
+
+
+def staged_bytes(launch: Launch, row_bytes: int) -> int:
+    """Shared memory that mmvq_staged wants: its rows, up to 15 bytes before and behind, and 4 that even16 reads."""
+    return launch.rows * row_bytes + 48
 
 
 def f32_rows(block_dot: Callable, block_bytes: int, launch: Launch) -> Callable:
@@ -193,3 +328,12 @@ def f32_rows(block_dot: Callable, block_bytes: int, launch: Launch) -> Callable:
                 out[row] = total
 
     return f32_mul_mat
+
+
+def chase(w, out, n):
+    """w: the bytes of uint32[…], each the index of the next one to read; out: uint32[1]. One thread, n loads, each of
+    which needs the one before: what it takes from a load to its data."""
+    i = np.uint32(0)
+    for _ in range(n):
+        i = load4(w, 4 * np.int64(i))
+    out[0] = i

@@ -2,7 +2,7 @@
 
 product = MatVec(Matrix("Q4_K", w))       # w: uint8[n_out, row_bytes], copied to the GPU
 product(x)                                # float32[n_in] -> float32[n_out]
-product.kernel                            # "mmvq", or outside the shape gate "f32", the old kernel
+product.kernel                            # "staged" or "pipelined"; "f32" outside the shape gate
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ import numpy as np
 from minfer_lib.errors import ArgumentError, UnsupportedError
 from minfer_lib.formats.arrays import float_array
 from minfer_lib.formats.pairing import weight_format
-from minfer_lib.gpu.device import SPARE_BYTES, compiled, cuda, to_device
+from minfer_lib.gpu.device import SPARE_BYTES, allow_shared, compiled, cuda, shared_limit, to_device
 from minfer_lib.gpu.f32_blocks import F32_BLOCKS
-from minfer_lib.gpu.geometry import OLD, Geometry, Launch, launch_for, use_mmvq
-from minfer_lib.gpu.kernels import QUANTIZER_WARPS, f32_rows, mmvq, quantizer
+from minfer_lib.gpu.geometry import OLD, REGISTERS, STAGED, Geometry, Launch, launch_for, prefers_staging, use_mmvq
+from minfer_lib.gpu.kernels import QUANTIZER_WARPS, f32_rows, mmvq, mmvq_pipelined, mmvq_staged, quantizer, staged_bytes
 from minfer_lib.gpu.units import UNITS, Unit
 
-_quantizer, _mmvq, _f32_rows = cache(quantizer), cache(mmvq), cache(f32_rows)  # so that each is compiled once
+# The MMVQ kernels by name; cached, so that each is compiled once.
+KERNELS = {"mmvq": cache(mmvq), "pipelined": cache(mmvq_pipelined), "staged": cache(mmvq_staged)}
+_quantizer, _f32_rows = cache(quantizer), cache(f32_rows)
 
 
 class Matrix:
@@ -51,22 +53,33 @@ class Matrix:
 class MatVec:
     """A kernel bound to a matrix. All memory is allocated here, so that a graph of its launches can be recorded.
 
-    kernel: "mmvq", "f32", or None: the shape gate decides. launch: None: the best one that we measured. unit: None: the
-    format's own. Set `x`, then `enqueue` fills `out`; calling it does both and copies from and to the CPU.
+    kernel: "f32", a name of KERNELS, or None: "f32" outside the shape gate, inside it what the GPU runs best.
+    launch: None: the best that we measured. unit: None: the format's own. Set `x`, then `enqueue` fills `out`; a call
+    does both, and copies from and to the CPU.
     """
 
     def __init__(
         self, matrix: Matrix, kernel: str | None = None, launch: Launch | None = None, unit: Unit | None = None
     ) -> None:
         self.matrix = matrix
-        self.kernel = kernel or ("mmvq" if use_mmvq(matrix.name, matrix.n_out, matrix.n_in) else "f32")
+        self.kernel = kernel or self._best()
         self.x = cuda().device_array(matrix.n_in, np.float32)
         self.out = cuda().device_array(matrix.n_out, np.float32)
         self.quantize: Callable[[Any], None] | None = None
+        self.shared = 0
         if self.kernel == "f32":
             self._bind_f32()
+        elif self.kernel in KERNELS:
+            self._bind_mmvq(launch or launch_for(matrix.name, self.kernel), unit or UNITS[matrix.name])
         else:
-            self._bind_mmvq(launch or launch_for(matrix.name), unit or UNITS[matrix.name])
+            raise ArgumentError(f"{self.kernel!r} is not a kernel: those are f32, {', '.join(KERNELS)}.")
+
+    def _best(self) -> str:
+        matrix = self.matrix
+        if not use_mmvq(matrix.name, matrix.n_out, matrix.n_in):
+            return "f32"
+        fits = staged_bytes(STAGED, matrix.row_bytes) <= shared_limit()
+        return "staged" if fits and prefers_staging(matrix.name, matrix.n_in) else "pipelined"
 
     def _bind_f32(self) -> None:
         name = self.matrix.name
@@ -78,7 +91,15 @@ class MatVec:
 
     def _bind_mmvq(self, launch: Launch, unit: Unit) -> None:
         self.geometry = Geometry(self.matrix.n_out, self.matrix.n_in, launch)
-        self.function = compiled(_mmvq(unit, launch))
+        self.function = compiled(KERNELS[self.kernel](unit, launch), REGISTERS.get((self.kernel, self.matrix.name)))
+        if self.kernel == "staged":
+            self.shared = staged_bytes(launch, self.matrix.row_bytes)
+            if self.shared > shared_limit():
+                raise ArgumentError(
+                    f"{launch.rows} rows of {self.matrix.row_bytes} bytes do not fit into {shared_limit()} bytes, the "
+                    'shared memory that a block of this GPU can copy into. Use kernel="pipelined", or fewer rows.'
+                )
+            allow_shared(self.function, self.shared)
         blocks = self.matrix.n_in // 32
         self.activations = to_device(np.zeros(blocks * unit.block.block_bytes, np.uint8))
         function, grid, threads = compiled(_quantizer(unit.block)), -(-blocks // QUANTIZER_WARPS), 32 * QUANTIZER_WARPS
@@ -87,7 +108,7 @@ class MatVec:
     def multiply(self, stream: Any = 0, weights: Any = None) -> None:
         """Enqueue the product alone. weights: the bytes of another matrix of the same kind; None: its own."""
         sizes = np.int32(self.matrix.n_out), np.int32(self.geometry.units), np.int32(self.matrix.row_bytes)
-        launch = self.function[self.geometry.blocks, self.geometry.launch.threads, stream]
+        launch = self.function[self.geometry.blocks, self.geometry.launch.threads, stream, self.shared]
         launch(self.matrix.bytes if weights is None else weights, self.activations, self.out, *sizes)
 
     def enqueue(self, stream: Any = 0) -> None:

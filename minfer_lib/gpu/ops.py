@@ -159,9 +159,65 @@ def warp_sum(value):
     raise _unbound("warp_sum")
 
 
+def staged2(array, at):
+    """load2 from the block's staging memory, `shared_bytes`. PTX: ld.shared.u16."""
+    return load2(array, at)
+
+
+def staged4(array, at):
+    """load4 from the block's staging memory. PTX: ld.shared.u32."""
+    return load4(array, at)
+
+
+def staged8(array, at):
+    """load8 from the block's staging memory. PTX: ld.shared.v2.u32."""
+    return load8(array, at)
+
+
+def staged16(array, at):
+    """load16 from the block's staging memory. PTX: ld.shared.v4.u32."""
+    return load16(array, at)
+
+
+def shared_bytes():
+    """uint8[n], one array for all threads of a block, at a multiple of 16; the launch says how many bytes it has."""
+    raise _unbound("shared_bytes")
+
+
+def shared_arrival():
+    """uint64[1], one for all threads of a block: what `start_copy` and `wait_copy` agree by. PTX: an mbarrier."""
+    raise _unbound("shared_arrival")
+
+
+def start_copy(stage, array, at, n, arrival):
+    """One thread, once: start copying n bytes from byte `at` of array to the beginning of stage, and go on at once.
+
+    `at` and n are multiples of 16. PTX: mbarrier.init, mbarrier.arrive.expect_tx, cp.async.bulk (sm_90).
+    """
+    raise _unbound("start_copy")
+
+
+def wait_copy(arrival):
+    """Wait until all the bytes are there. A barrier must come between start_copy and this. PTX: mbarrier.try_wait."""
+    raise _unbound("wait_copy")
+
+
 def shared_f32(n):
     """float32[n], n <= 128, one array for all threads of a block. It holds anything at first. PTX: .shared."""
     raise _unbound("shared_f32")
+
+
+def next_may_start():
+    """The kernel behind this one in the stream may start, as soon as all blocks have come here, if it was launched so.
+
+    It must call `previous_done` before it touches what this one writes. PTX: griddepcontrol.launch_dependents (sm_90).
+    """
+    raise _unbound("next_may_start")
+
+
+def previous_done():
+    """Wait until the kernel before this one has ended and all that it wrote can be read. PTX: griddepcontrol.wait."""
+    raise _unbound("previous_done")
 
 
 def barrier():

@@ -16,6 +16,7 @@ Activations are blocks of 32 by the rule of quantize/activations.py, laid out fo
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import FunctionType
 from typing import NamedTuple
 
 import numpy as np
@@ -31,10 +32,15 @@ from minfer_lib.gpu.ops import (
     load8,
     load16,
     signed_byte,
+    staged2,
+    staged4,
+    staged8,
+    staged16,
     stream4,
     stream8,
     stream16,
 )
+from minfer_lib.simd.step import rebind
 
 
 class ActivationBlock(NamedTuple):
@@ -56,7 +62,7 @@ class Unit(NamedTuple):
     dot: Callable
     activations: Callable
     block: ActivationBlock = PAD48
-    layout: Callable = lambda w: w  # uint8[n_out, row_bytes] as in a file -> as `load` reads it
+    layout: Callable | None = None  # uint8[n_out, row_bytes] as in a file -> as `load` reads it, if that differs
 
 
 NIBBLES = np.uint32(0x0F0F0F0F)
@@ -235,7 +241,7 @@ ONES = np.uint32(0x01010101)
 
 
 def quad_activations(x, u):
-    """Lane c of a super-block: of the four activation blocks of its half 8 codes, d, and 32 * the sum of these codes."""
+    """Lane c of a super-block: of its half's four activation blocks 8 codes, d, and 32 * the sum of these codes."""
     at = 192 * (u >> 2)
     codes = at + 16 + 8 * (u & 3)
     a, b, c, d = load8(x, codes), load8(x, codes + 48), load8(x, codes + 96), load8(x, codes + 144)
@@ -313,4 +319,21 @@ UNITS = {
     "Q5_K": Unit(q5_k_load, q5_k_dot, pair_activations),
     "Q6_K": Unit(q6_k_load, q6_k_dot, quad_activations),
 }
+
+
+def staged(load: Callable) -> Callable:
+    """A unit's `load`, reading from the block's staging memory instead of from the whole matrix."""
+    ops_of = {
+        load2: staged2, load4: staged4, load8: staged8, load16: staged16,
+        stream4: staged4, stream8: staged8, stream16: staged16,
+    }  # fmt: skip
+
+    def bind(value):
+        if isinstance(value, FunctionType) and value.__module__ == __name__:
+            return rebind(value, bind)
+        return ops_of.get(value, value) if isinstance(value, FunctionType) else value
+
+    return rebind(load, bind)
+
+
 Q6_K_PLANES = Unit(q6_k_planes_load, q6_k_dot, quad_activations, layout=q6_k_planes)

@@ -8,7 +8,17 @@ import minfer_lib as mf
 from minfer_lib.gpu import ladder
 from minfer_lib.gpu.f32_blocks import F32_BLOCKS
 from minfer_lib.gpu.geometry import OLD, SEED, Geometry, Launch
-from minfer_lib.gpu.kernels import PROBE_THREADS, QUANTIZER_WARPS, f32_rows, mmvq, probe, quantizer
+from minfer_lib.gpu.kernels import (
+    PROBE_THREADS,
+    QUANTIZER_WARPS,
+    f32_rows,
+    mmvq,
+    mmvq_pipelined,
+    mmvq_staged,
+    probe,
+    quantizer,
+    staged_bytes,
+)
 from minfer_lib.gpu.units import PAD40, PAD48, Q6_K_PLANES, UNITS, q6_k_planes
 from minfer_lib.gpu.warp_sim import simulate
 
@@ -21,15 +31,16 @@ ALL = {name: (name, unit) for name, unit in UNITS.items()} | {
 LAUNCHES = [SEED, Launch(2, 2), Launch(2, 1), Launch(2, 2, together=2), Launch(1, 4, together=4)]
 
 
-def product(unit, launch, w, x):
+def product(unit, launch, w, x, kernel=mmvq):
     """What mmvq stores, on simulated warps."""
-    laid = unit.layout(w)
+    laid = unit.layout(w) if unit.layout else w
     out = np.full(len(w), np.nan, np.float32)
     n_units = x.size // 32
     geometry = Geometry(len(w), x.size, launch)
     matrix = np.concatenate([laid.ravel(), np.zeros(16, np.uint8)])
     arguments = (matrix, pad(x, unit.block), out, np.int32(len(w)), np.int32(n_units), np.int32(laid.shape[1]))
-    simulate(mmvq(unit, launch), grid=geometry.blocks, threads=launch.threads, arguments=arguments)
+    shared = staged_bytes(launch, laid.shape[1]) if kernel is mmvq_staged else 0
+    simulate(kernel(unit, launch), grid=geometry.blocks, threads=launch.threads, arguments=arguments, shared=shared)
     return out, geometry
 
 
@@ -51,6 +62,19 @@ def test_mmvq_is_right_at_every_launch(case, launch):
     rng = np.random.default_rng(2)
     w, x = random_matrix(name, 5, 768, rng), rng.standard_normal(768).astype(np.float32)
     out, geometry = product(unit, launch, w, x)
+    assert_product(out, name, w, quantized(x), geometry.steps)
+    pipelined, _ = product(unit, launch, w, x, mmvq_pipelined)
+    assert np.array_equal(pipelined, out)
+
+
+@pytest.mark.parametrize("launch", [Launch(2, 1), Launch(1, 2, together=2), Launch(2, 4, together=4)], ids=str)
+@pytest.mark.parametrize("name", UNITS)
+def test_staged_rows_begin_anywhere(name, launch):
+    """Nine blocks a row: rows begin at no multiple of 16 bytes in most formats, and five rows are no whole blocks."""
+    rng = np.random.default_rng(6)
+    n_in = 9 * mf.FORMATS[name].block_values
+    w, x = random_matrix(name, 5, n_in, rng), rng.standard_normal(n_in).astype(np.float32)
+    out, geometry = product(UNITS[name], launch, w, x, mmvq_staged)
     assert_product(out, name, w, quantized(x), geometry.steps)
 
 

@@ -6,10 +6,10 @@ from gpu_cases import assert_product, decoded, exact_activations, pad, quantized
 
 import minfer_lib as mf
 from minfer_lib.gpu import geometry, ladder
-from minfer_lib.gpu.device import cuda, has_gpu
+from minfer_lib.gpu.device import Stream, cuda, has_gpu, shared_limit
 from minfer_lib.gpu.f32_blocks import F32_BLOCKS
 from minfer_lib.gpu.geometry import SEED, Launch
-from minfer_lib.gpu.matvec import Matrix, MatVec
+from minfer_lib.gpu.matvec import KERNELS, Matrix, MatVec
 from minfer_lib.gpu.units import PAD40, PAD48, Q6_K_PLANES, UNITS
 
 
@@ -35,8 +35,10 @@ def matvec(name, w, kernel=None, launch=None, unit=None):
     return MatVec(Matrix(name, w, unit and unit.layout), kernel, launch, unit)
 
 
+MMVQ = tuple(KERNELS) if has_gpu() and shared_limit() else ("mmvq", "pipelined")
 LENGTHS = {256: (8448, 16640, 18944), 32: (2176, 8448, 16640, 18944)}
 LAUNCHES = [SEED, Launch(4, 1), Launch(4, 4), Launch(4, 8, together=2), Launch(8, 4, together=4)]
+STAGED = [Launch(4, 1), Launch(8, 2, together=2), Launch(4, 4, together=4)]
 
 
 @pytest.mark.parametrize("case", ALL)
@@ -47,7 +49,8 @@ def test_integers_are_those_of_the_cpu(case):
         w, x = random_matrix(name, 9, n_in, rng, exact=True), exact_activations(n_in, rng)
         exact = decoded(name, w) @ x
         assert np.abs(exact).max() < 2**24  # integers that float32 holds, and so, as it turns out, every partial sum
-        assert np.array_equal(matvec(name, w, "mmvq", unit=unit)(x), exact), n_in
+        for kernel in MMVQ if unit.layout is None else ("mmvq", "pipelined"):
+            assert np.array_equal(matvec(name, w, kernel, unit=unit)(x), exact), (kernel, n_in)
 
 
 @pytest.mark.parametrize("case", ALL)
@@ -60,7 +63,23 @@ def test_every_number_of_rows(case, launch):
     w, x = random_matrix(name, 2 * launch.rows + 1, n_in, rng), rng.standard_normal(n_in).astype(np.float32)
     for n_out in range(1, len(w) + 1):
         product = matvec(name, w[:n_out], "mmvq", launch, unit)
-        assert_product(product(x), name, w[:n_out], quantized(x), product.geometry.steps)
+        out = product(x)
+        assert_product(out, name, w[:n_out], quantized(x), product.geometry.steps)
+        assert np.array_equal(matvec(name, w[:n_out], "pipelined", launch, unit)(x), out)
+
+
+@pytest.mark.skipif("staged" not in MMVQ, reason="this GPU has no bulk copies into shared memory (sm_90)")
+@pytest.mark.parametrize("name", UNITS)
+@pytest.mark.parametrize("launch", STAGED, ids=str)
+def test_every_number_of_staged_rows(name, launch):
+    """Also with rows that begin at no multiple of 16 bytes: 9 and 33 blocks."""
+    size = mf.FORMATS[name].block_values
+    for n_in in (9 * size, 33 * 256):
+        rng = np.random.default_rng(2)
+        w, x = random_matrix(name, 2 * launch.rows + 1, n_in, rng), rng.standard_normal(n_in).astype(np.float32)
+        for n_out in range(1, len(w) + 1):
+            product = matvec(name, w[:n_out], "staged", launch)
+            assert_product(product(x), name, w[:n_out], quantized(x), product.geometry.steps)
 
 
 @pytest.mark.parametrize("name", UNITS)
@@ -68,18 +87,20 @@ def test_rows_of_every_length(name):
     for n_in in LENGTHS[mf.FORMATS[name].block_values]:
         rng = np.random.default_rng(n_in)
         w, x = random_matrix(name, 37, n_in, rng), rng.standard_normal(n_in).astype(np.float32)
-        product = matvec(name, w, "mmvq")
-        assert_product(product(x), name, w, quantized(x), product.geometry.steps)
+        for kernel in MMVQ:
+            product = matvec(name, w, kernel)
+            assert_product(product(x), name, w, quantized(x), product.geometry.steps)
 
 
 @pytest.mark.parametrize("name", UNITS)
 def test_golden_rows(name, golden):
     """Weights that ggml quantized."""
-    rows = [key.split("/")[0] for key in golden if key.endswith("/Q4_K/bytes")]
-    w = np.stack([golden[f"{row}/{name}/bytes"] for row in rows if row not in ("tiny", "large")])
+    rows = ("normal", "outliers", "positive", "zeros", "ties", "spike", "constant")
+    w = np.stack([golden[f"{row}/q{name[1:]}/bytes"] for row in rows])
     x = golden["normal/a"]
-    product = matvec(name, w, "mmvq")
-    assert_product(product(x), name, w, quantized(x), product.geometry.steps)
+    for kernel in MMVQ:
+        product = matvec(name, w, kernel)
+        assert_product(product(x), name, w, quantized(x), product.geometry.steps)
 
 
 @pytest.mark.parametrize("name", F32_BLOCKS)
@@ -129,12 +150,42 @@ def test_the_gate_decides_which_kernel_runs(name, n_out, n_in, kernel):
     w = np.tile(random_matrix(name, min(n_out, 64), n_in, rng), (-(-n_out // 64), 1))[:n_out]
     x = rng.standard_normal(n_in).astype(np.float32)
     gated = matvec(name, w)
-    assert gated.kernel == kernel
+    assert (gated.kernel == "f32") == (kernel == "f32")
     out = gated(x)
-    assert np.array_equal(out, matvec(name, w, kernel)(x))
+    assert np.array_equal(out, matvec(name, w, gated.kernel)(x))
     if name in F32_BLOCKS:
         other = matvec(name, w, "f32" if kernel == "mmvq" else "mmvq")
         assert not np.array_equal(out, other(x))
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+@pytest.mark.parametrize("kernel", MMVQ[1:])
+def test_a_graph_gives_the_same_bits(kernel, overlap):
+    """Fifty products in a row, each of which reads what the one before it wrote."""
+    rng = np.random.default_rng(11)
+    w, x = random_matrix("Q5_K", 2048, 2048, rng), rng.standard_normal(2048).astype(np.float32)
+    product = matvec("Q5_K", w, kernel)
+    expected = product(x)
+    back = matvec("Q5_K", w, kernel)
+    back.x = product.out
+    for _ in range(2):
+        back.enqueue()
+    cuda().synchronize()
+    twice = back.out.copy_to_host()
+    stream = Stream()
+
+    def chain(numba_stream):
+        for _ in range(25):
+            product.enqueue(numba_stream)
+            back.enqueue(numba_stream)
+
+    replay = stream.graph(chain, overlap)
+    for _ in range(3):
+        back.out.copy_to_device(np.zeros(2048, np.float32))
+        product.out.copy_to_device(np.zeros(2048, np.float32))
+        assert replay() > 0
+        assert np.array_equal(product.out.copy_to_host(), expected)
+        assert np.array_equal(back.out.copy_to_host(), twice)
 
 
 def test_the_switch_closes_the_gate(monkeypatch):

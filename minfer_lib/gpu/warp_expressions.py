@@ -40,9 +40,11 @@ class Frame:
 class Expressions:
     """One warp's: where it is, and what it has accessed since the last statement. A subclass says what a call does."""
 
-    def __init__(self, memory: Memory, grid: int, place: int, index: int, shared: dict) -> None:
-        self.memory, self.grid, self.place, self.index = memory, grid, place, index
-        self.shared: dict[int, Placed] = shared  # the block's
+    def __init__(
+        self, memory: Memory, grid: int, place: int, index: int, shared: dict, shared_bytes: int
+    ) -> None:  # fmt: skip
+        self.memory, self.grid, self.place, self.index, self.shared_bytes = memory, grid, place, index, shared_bytes
+        self.shared: dict[tuple[int, int], Placed] = shared  # the block's
         self.thread = np.arange(index * LANES, (index + 1) * LANES, dtype=np.int64)
         self.accesses: list[Access] = []
         self.sources: np.ndarray | None = None  # of a shuffle
@@ -133,7 +135,13 @@ class Expressions:
             ops.block_index: lambda node, active: np.int64(self.place),
             ops.n_blocks: lambda node, active: np.int64(self.grid),
             ops.thread_index: lambda node, active: self.thread,
-            ops.shared_f32: self._shared_f32,
+            ops.shared_f32: lambda node, active, n: self._of_block(node, np.full(int(n), np.nan, np.float32)),
+            ops.shared_bytes: lambda node, active: self._of_block(node, np.zeros(self.shared_bytes, np.uint8)),
+            ops.shared_arrival: lambda node, active: self._of_block(node, np.zeros(1, np.uint64)),
+            ops.start_copy: self._start_copy,
+            ops.wait_copy: self._wait_copy,
+            ops.next_may_start: lambda node, active: None,  # kernels are simulated one after the other
+            ops.previous_done: lambda node, active: None,
             ops.shuffle_down: self._shuffle_down,
             ops.warp_max: self._warp_max,
             ops.warp_sum: self._warp_sum,
@@ -157,12 +165,32 @@ class Expressions:
             )
         return different[0]
 
-    def _shared_f32(self, node: ast.Call, active: np.ndarray, n: Any) -> Placed:
-        """The block's own memory, the same for all its warps."""
-        if node.lineno not in self.shared:
-            array = np.full(int(n), np.nan, np.float32)  # it holds anything at first
-            self.shared[node.lineno] = self.memory.place(array, f"shared memory of block {self.place}", True)
-        return self.shared[node.lineno]
+    def _of_block(self, node: ast.Call, array: np.ndarray) -> Placed:
+        """The block's own memory, the same for all its warps: what the first of them made at this place."""
+        at = node.lineno, node.col_offset
+        if at not in self.shared:
+            self.shared[at] = self.memory.place(array, f"shared memory of block {self.place}", True)
+        return self.shared[at]
+
+    def _start_copy(
+        self, node: ast.Call, active: np.ndarray, stage: Placed, source: Placed, at: Any, n: Any, arrival: Placed
+    ) -> None:
+        """The whole copy, at once. `arrival` holds how many bytes have come."""
+        if active.sum() != 1:
+            raise MinferError(f"{self._where(node)} is for one thread; {active.sum()} lanes are active.")
+        at, n = int(self._uniform(at, active, node)), int(self._uniform(n, active, node))
+        if at % 16 or n % 16 or not 0 <= at <= at + n <= source.array.size or n > stage.array.size:
+            raise MinferError(
+                f"{self._where(node)} copies {n:,} bytes from byte {at:,} of {source.name}, which has "
+                f"{source.array.size:,}, into {stage.array.size:,}. Both must be multiples of 16, and lie inside."
+            )
+        stage.array[:n], arrival.array[0] = source.array[at : at + n], n
+        first = np.full(LANES, source.base + at, np.uint64)
+        self.accesses.append(Access("copy", source.name, first, n, active))
+
+    def _wait_copy(self, node: ast.Call, active: np.ndarray, arrival: Placed) -> None:
+        if not arrival.array[0]:
+            raise MinferError(f"{self._where(node)} waits for a copy that no thread has started: put a barrier before.")
 
     def _shuffle_down(self, node: ast.Call, active: np.ndarray, value: Any, by: Any) -> np.ndarray:
         """Each lane receives the value of a later one; its own where there is none."""
@@ -202,6 +230,7 @@ class Expressions:
 MEMORY = {  # operation(array, index, …) -> what it does, and to how many bytes
     ops.load2: ("load", 2), ops.load4: ("load", 4), ops.load8: ("load", 8), ops.load16: ("load", 16),
     ops.stream4: ("load", 4), ops.stream8: ("load", 8), ops.stream16: ("load", 16), ops.store4: ("store", 4),
+    ops.staged2: ("load", 2), ops.staged4: ("load", 4), ops.staged8: ("load", 8), ops.staged16: ("load", 16),
 }  # fmt: skip
 _NUMBERS = {"bool", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)), "float32", "float64"}
 

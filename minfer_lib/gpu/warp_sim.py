@@ -59,6 +59,7 @@ class Trace:
     kernel: str
     threads: int  # a block
     steps: list[Step] = field(default_factory=list)
+    lines: set[tuple[str, int]] = field(default_factory=set)  # (file, line) of what some lane did: no way never taken
 
     def of(self, warp: int, block: int = 0) -> list[Step]:
         """The steps of one warp."""
@@ -66,16 +67,18 @@ class Trace:
 
 
 def simulate(
-    kernel: Callable, grid: int, threads: int, arguments: tuple, blocks: Iterable[int] | None = None, limit: int = LIMIT
-) -> Trace:
+    kernel: Callable, grid: int, threads: int, arguments: tuple, blocks: Iterable[int] | None = None,
+    shared_bytes: int = 0, limit: int = LIMIT,
+) -> Trace:  # fmt: skip
     """kernel[grid, threads](*arguments), one block after the other. Arrays are changed in place, as on the GPU.
 
-    kernel: the Python function. blocks: only these of the grid; None: all. limit: how many steps are too many.
+    kernel: the Python function. blocks: only these of the grid; None: all. shared_bytes: of `ops.shared_bytes()`.
+    limit: how many steps are too many.
     Raises ArgumentError (a launch that no GPU takes), UnsupportedError (Python that is not simulated), MinferError.
     """
     if not 0 < threads <= 1024 or grid < 1:
         raise ArgumentError(f"{grid} blocks of {threads} threads: a launch has a block, and a block 1 to 1024 threads.")
-    run = _Run(Trace(kernel.__name__, threads), grid, limit)
+    run = _Run(Trace(kernel.__name__, threads), grid, shared_bytes, limit)
     names = inspect.signature(kernel).parameters
     arguments = tuple(
         run.memory.place(a, n) if isinstance(a, np.ndarray) else lift(a) for n, a in zip(names, arguments, strict=True)
@@ -90,12 +93,13 @@ def simulate(
 class _Run:
     trace: Trace
     grid: int
+    shared_bytes: int
     limit: int
     memory: Memory = field(default_factory=Memory)
 
     def block_of_warps(self, function: FunctionType, arguments: tuple, place: int) -> None:
         """Each warp goes on to its next barrier, then all go on from there."""
-        shared: dict[int, Placed] = {}
+        shared: dict[tuple[int, int], Placed] = {}
         n_warps = -(-self.trace.threads // LANES)
         running = [_Warp(self, place, index, shared).start(function, arguments) for index in range(n_warps)]
         while running:
@@ -117,8 +121,8 @@ class _Run:
 class _Warp(Expressions):
     """32 lanes that walk through a kernel's syntax tree together."""
 
-    def __init__(self, run: _Run, place: int, index: int, shared: dict[int, Placed]) -> None:
-        super().__init__(run.memory, run.grid, place, index, shared)
+    def __init__(self, run: _Run, place: int, index: int, shared: dict[tuple[int, int], Placed]) -> None:
+        super().__init__(run.memory, run.grid, place, index, shared, run.shared_bytes)
         self.run, self.exists = run, self.thread < run.trace.threads
 
     def start(self, function: FunctionType, arguments: tuple) -> Iterator[int]:
@@ -174,10 +178,15 @@ class _Warp(Expressions):
 
     def do_if(self, frame: Frame, node: ast.If, active: np.ndarray) -> Iterator[int]:
         condition = self.value(frame, node.test, active)
-        if condition.ndim:  # else it is known before the kernel runs
+        if condition.ndim:  # else all lanes know it before, often because it is a constant
             self.record(frame, node, active, {ast.unparse(node.test): condition})
-        yield from self.body(frame, node.body, active & lanes(condition).astype(bool))
-        yield from self.body(frame, node.orelse, active & ~lanes(condition).astype(bool))
+        taken = active & lanes(condition).astype(bool)
+        if taken.any():
+            self.mark(frame, node.lineno, node.body[0].lineno - 1)
+            yield from self.body(frame, node.body, taken)
+        if node.orelse and (active & ~taken).any():
+            self.mark(frame, node.body[-1].end_lineno + 1, node.orelse[0].lineno - 1)  # its "else:"
+            yield from self.body(frame, node.orelse, active & ~taken)
 
     def do_while(self, frame: Frame, node: ast.While, active: np.ndarray) -> Iterator[int]:
         while active.any():
@@ -231,12 +240,17 @@ class _Warp(Expressions):
             )
         filename = function.__code__.co_filename
         text = linecache.getline(filename, node.lineno).rstrip("\n")
+        self.mark(frame, node.lineno, node.body[0].lineno - 1 if hasattr(node, "body") else node.end_lineno)
         end = node.end_col_offset if node.end_lineno == node.lineno else len(text)
         steps.append(
             Step(len(steps), self.place, self.index, active, changed, tuple(self.accesses), self.sources,
                  function.__name__, filename, node.lineno, (node.col_offset, end), text)
         )  # fmt: skip
         self.accesses, self.sources = [], None
+
+    def mark(self, frame: Frame, first: int, last: int) -> None:
+        filename = frame.function.__code__.co_filename
+        self.run.trace.lines.update((filename, line) for line in range(first, last + 1))
 
 
 def _shown(name: str, value: Any) -> Iterator[tuple[str, np.ndarray]]:

@@ -14,6 +14,7 @@ import minfer_lib as mf
 from minfer_lib.errors import ArgumentError, MinferError, UnsupportedError
 from minfer_lib.formats.packing import unpack, unpack_scales_mins
 from minfer_lib.gpu import ops
+from minfer_lib.gpu.device import SPARE_BYTES
 from minfer_lib.gpu.f32_blocks import q4_k_block
 from minfer_lib.gpu.geometry import OLD, Geometry, Launch
 from minfer_lib.gpu.kernels import f32_rows, mmvq, probe, quantizer
@@ -42,7 +43,8 @@ def run(unit, launch, w, x):
     n_out, n_units = len(w), x.size // unit.block.block_bytes
     out = np.full(n_out, np.nan, np.float32)
     grid = -(-n_out // launch.rows)
-    arguments = (w.ravel(), x, out, n_out, n_units, w.shape[1])
+    padded = np.concatenate([w.ravel(), np.zeros(SPARE_BYTES, np.uint8)])
+    arguments = (padded, x, out, n_out, n_units, w.shape[1])
     return out, simulate(mmvq(unit, launch), grid, launch.threads, arguments)
 
 
@@ -191,6 +193,36 @@ def test_scattered_lanes_touch_more_sectors():
     trace = simulate(scattered, 1, 32, (np.zeros(144 * 32, np.uint8), np.zeros(32, np.uint32)))
     near, far = (s.accesses[0] for s in trace.steps if s.accesses and s.accesses[0].kind == "load")
     assert (near.used, near.sectors, far.used, far.sectors) == (128, 4, 128, 32)
+
+
+def copy_for_all(source, out, wait_first):
+    stage, arrival = ops.shared_bytes(), ops.shared_arrival()
+    thread = ops.thread_index()
+    if wait_first:
+        ops.wait_copy(arrival)
+    if thread == 40:
+        ops.start_copy(stage, source, 32, 64, arrival)
+    ops.barrier()
+    ops.wait_copy(arrival)
+    out[thread] = stage[thread]
+
+
+def test_a_copy_into_shared_memory_is_for_the_whole_block():
+    source, out = np.arange(128).astype(np.uint8), np.zeros(64, np.uint8)
+    trace = simulate(copy_for_all, 1, 64, (source, out, False), shared_bytes=64)
+    assert out.tolist() == list(range(32, 96))
+    (copied,) = [a for s in trace.steps for a in s.accesses if a.kind == "copy"]
+    assert (copied.array, copied.n_bytes, copied.used, copied.sectors) == ("source", 64, 64, 2)
+
+
+@pytest.mark.parametrize(
+    "wait_first, size, shared, message",
+    [(True, 128, 64, "no thread has started"), (False, 90, 64, "lie inside"), (False, 128, 48, "lie inside")],
+)
+def test_a_copy_that_cannot_be_is_refused(wait_first, size, shared, message):
+    arrays = np.zeros(size, np.uint8), np.zeros(64, np.uint8)
+    with pytest.raises(MinferError, match=message):
+        simulate(copy_for_all, 1, 64, (*arrays, wait_first), shared_bytes=shared)
 
 
 # Numbers

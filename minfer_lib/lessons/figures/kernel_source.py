@@ -6,8 +6,10 @@ import ast
 import html
 import linecache
 import re
+from collections.abc import Container, Sequence
 from functools import lru_cache
 
+from minfer_lib.gpu.warp_sim import Step as WarpStep
 from minfer_lib.lessons.figures.look import ORANGE
 from minfer_lib.simd.step import Step
 
@@ -15,12 +17,18 @@ _LINE = "padding:0 6px 0 {hang}ch;text-indent:{back}ch;border-left:4px solid {ed
 _NUMBER = 5  # letters of the line's number and its mark
 
 
-def source_html(step: Step) -> str:
-    """The function in which `step` happens, without docstring and comments; its line has a bar, a ground and ▶."""
-    lines = []
-    for number, text in function_lines(step.filename, step.line):
+def source_html(step: Step | WarpStep, seen: Container[tuple[str, int]] | None = None) -> str:
+    """The function in which `step` happens, without docstring and comments; its line has a bar, a ground and ▶.
+
+    seen: only these (file, line) of it, and its head; None: all.
+    """
+    lines, found = [], function_lines(step.filename, step.line)
+    indent = linecache.getline(step.filename, step.line).find(dict(found)[step.line])
+    for number, text in found:
+        if seen is not None and number != found[0][0] and (step.filename, number) not in seen:
+            continue
         here = number == step.line
-        code = _marked(text, step.columns) if here else html.escape(text)
+        code = _marked(text, [column - indent for column in step.columns]) if here else html.escape(text)
         depth = (len(text) - len(text.lstrip())) // 2  # half the indentation, so that less must wrap
         code = "\u00a0" * depth + code.lstrip()
         hang = _NUMBER + depth + 2
@@ -56,6 +64,6 @@ def _functions(source: str) -> list[tuple[int, int, range, int]]:
     return found
 
 
-def _marked(text: str, columns: tuple[int, int]) -> str:
+def _marked(text: str, columns: Sequence[int]) -> str:
     before, middle, after = text[: columns[0]], text[columns[0] : columns[1]], text[columns[1] :]
     return f"{html.escape(before)}<u><b>{html.escape(middle)}</b></u>{html.escape(after)}"

@@ -9,6 +9,7 @@ from statistics import median
 
 from minfer_lib import bench, bench_kernels
 from minfer_lib.engine import Model
+from minfer_lib.gpu import measure
 from minfer_lib.peer.compare import Compare, Comparison
 from minfer_lib.peer.goals import Verdict, judge
 from minfer_lib.peer.plot import write_plot
@@ -45,6 +46,24 @@ def kernels_table(thread_counts: Iterable[int]) -> dict:
                     flush=True,
                 )
     return {"kernels": rows}
+
+
+def gpu_table() -> dict:
+    """Raises UnsupportedError without a GPU or without the extra "gpu"."""
+    report = measure.measure()
+    ceiling = report["probe"]
+    print(f"{report['device']}: reading alone {ceiling:.0f} GB/s, latency {report['latency_ns']:.0f} ns")
+    print(
+        "GB/s of weights: a launch a matrix, alone and with the quantizer; all copies at once, and its share of reading"
+    )
+    print(f"{'format':6} {'n_out x n_in':>15} {'kernel':>10} {'alone':>6} {'quantizer':>9} {'at once':>7} {'share':>6}")
+    for row in report["products"]:
+        line = f"{row['format']:6} {row['n_out']:7} x {row['n_in']:5} {row['kernel']:>10} {row['gbps']:6.0f}"
+        if "gbps_at_once" in row:
+            at_once = row["gbps_at_once"]
+            line += f" {row['gbps_overlapping']:9.0f} {at_once:7.0f} {at_once / ceiling:6.0%}"
+        print(line)
+    return report
 
 
 def peer_table(

@@ -104,6 +104,7 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument("--rounds", type=_positive, default=7, help="with --peer: rounds a measurement (%(default)s)")
     bench.add_argument("--table", type=Path, metavar="FILE", help="with --peer: the goals and what was reached (.md)")
     bench.add_argument("--plot", type=Path, metavar="FILE", help="with --peer: the ratios as a picture (.svg, .png)")
+    bench.add_argument("--gpu", action="store_true", help="the kernels on this machine's GPU, beside reading alone")
     bench.add_argument("--json", type=Path, metavar="FILE", help="write the numbers to FILE too")
 
     fetch = command(_fetch, "download a model")
@@ -307,6 +308,8 @@ def _bench(args: argparse.Namespace) -> None:
     counts = (args.threads,) if args.threads else range(1, cpu_threads() + 1)
     if args.kernels:
         numbers = bench_tables.kernels_table(counts)
+    elif args.gpu:
+        numbers = bench_tables.gpu_table()
     elif args.peer is not None:
         paths = [models.resolve(name) for name in args.peer] or [_model_path(args)]
         numbers = bench_tables.peer_table(paths, counts, args.rounds, args.plot, args.table)

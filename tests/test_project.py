@@ -92,7 +92,7 @@ LAYERS = {
     "quantize": {"formats", "simd"},
     "dot": {"formats", "simd"},
     "matmul": {"formats", "simd", "quantize", "dot"},
-    "gpu": {"formats", "quantize"},
+    "gpu": {"formats", "quantize", "simd"},
     "model": {"formats", "simd", "quantize", "dot", "matmul"},
     "text": set(),
     "timing": set(),

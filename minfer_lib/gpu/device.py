@@ -72,6 +72,14 @@ def checked(answer: tuple) -> Any:
     return values[0] if len(values) == 1 else values
 
 
+def driver_version() -> str:
+    """The CUDA version that the driver speaks, as "13.0"."""
+    from cuda.bindings import driver
+
+    number = checked(driver.cuDriverGetVersion())
+    return f"{number // 1000}.{number % 1000 // 10}"
+
+
 def shared_limit() -> int:
     """Bytes of shared memory that a block of this GPU may have; 0 where kernels cannot copy into it (before sm_90)."""
     device = cuda().get_current_device()
@@ -95,9 +103,9 @@ class Stream:
     """A queue of the GPU: launches on it run one after the other. `numba` is the same as numba.cuda knows it."""
 
     def __init__(self) -> None:
+        cuda().current_context()
         from cuda.bindings import driver
 
-        cuda().current_context()
         self.driver = driver
         self.handle = checked(driver.cuStreamCreate(driver.CUstream_flags.CU_STREAM_NON_BLOCKING))
         self.numba = cuda().external_stream(int(self.handle))

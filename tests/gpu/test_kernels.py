@@ -40,7 +40,9 @@ def product(unit, launch, w, x, kernel=mmvq):
     matrix = np.concatenate([laid.ravel(), np.zeros(16, np.uint8)])
     arguments = (matrix, pad(x, unit.block), out, np.int32(len(w)), np.int32(n_units), np.int32(laid.shape[1]))
     shared = staged_bytes(launch, laid.shape[1]) if kernel is mmvq_staged else 0
-    simulate(kernel(unit, launch), grid=geometry.blocks, threads=launch.threads, arguments=arguments, shared=shared)
+    simulate(
+        kernel(unit, launch), grid=geometry.blocks, threads=launch.threads, arguments=arguments, shared_bytes=shared
+    )
     return out, geometry
 
 

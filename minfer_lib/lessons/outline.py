@@ -29,6 +29,7 @@ class Shape:
 
 SHAPES = {  # from the models' own configuration files
     "Qwen3-8B": Shape("qwen3", 36, 4096, 12288, 32, 8, 151936, tied=False, head=128),
+    "Qwen2.5-7B": Shape("qwen2", 28, 3584, 18944, 28, 4, 152064, tied=False, head=128),
     "Qwen2.5-0.5B": Shape("qwen2", 24, 896, 4864, 14, 2, 151936, tied=True, head=64),
 }
 

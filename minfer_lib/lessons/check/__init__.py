@@ -6,6 +6,7 @@ from minfer_lib.lessons.check.lesson_03 import block_sum, dot_q4_0_q8_0, find_fa
 from minfer_lib.lessons.check.lesson_04 import byte_dot, dot_q8_0, dot_without_signs, hsum, pack_fours
 from minfer_lib.lessons.check.lesson_05 import crossed, dot_q4_k, group_sums, min_term
 from minfer_lib.lessons.check.lesson_06 import chunk_bounds, largest_chunk, last_counter, take_chunks
+from minfer_lib.lessons.check.lesson_07 import dp4a, find_culprit, launched, owner, warp_sum
 from minfer_lib.lessons.check.lesson_08 import append_row, choose_token, rope_pairs, saved_share, sure_prompt
 from minfer_lib.lessons.check.runner import CheckFailedError
 
@@ -22,16 +23,20 @@ __all__ = [
     "dot_q4_k",
     "dot_q8_0",
     "dot_without_signs",
+    "dp4a",
     "error_bound",
+    "find_culprit",
     "find_fault",
     "find_row",
     "group_sums",
     "hsum",
     "largest_chunk",
     "last_counter",
+    "launched",
     "matmul_q4_0",
     "min_term",
     "pack_fours",
+    "owner",
     "q4_0_scale",
     "quantize_q8_0",
     "rope_pairs",
@@ -41,4 +46,5 @@ __all__ = [
     "take_chunks",
     "tensor_bytes",
     "unpack_scales",
+    "warp_sum",
 ]

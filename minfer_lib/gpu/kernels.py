@@ -330,10 +330,10 @@ def f32_rows(block_dot: Callable, block_bytes: int, launch: Launch) -> Callable:
     return f32_mul_mat
 
 
-def chase(w, out, n):
-    """w: the bytes of uint32[…], each the index of the next one to read; out: uint32[1]. One thread, n loads, each of
-    which needs the one before: what it takes from a load to its data."""
-    i = np.uint32(0)
+def chase(w, place, n):
+    """w: the bytes of uint32[…], each the index of the next one to read; place: uint32[1], where to begin and where it
+    ended. One thread, n loads, each of which needs the one before: the time from a load to its data."""
+    i = place[0]
     for _ in range(n):
         i = load4(w, 4 * np.int64(i))
-    out[0] = i
+    place[0] = i

@@ -18,7 +18,7 @@ from minfer_lib.formats.arrays import float_array
 from minfer_lib.formats.pairing import weight_format
 from minfer_lib.gpu.device import SPARE_BYTES, allow_shared, compiled, cuda, shared_limit, to_device
 from minfer_lib.gpu.f32_blocks import F32_BLOCKS
-from minfer_lib.gpu.geometry import OLD, REGISTERS, STAGED, Geometry, Launch, launch_for, prefers_staging, use_mmvq
+from minfer_lib.gpu.geometry import OLD, REGISTERS, Geometry, Launch, launch_for, prefers_staging, use_mmvq
 from minfer_lib.gpu.kernels import QUANTIZER_WARPS, f32_rows, mmvq, mmvq_pipelined, mmvq_staged, quantizer, staged_bytes
 from minfer_lib.gpu.units import UNITS, Unit
 
@@ -70,7 +70,7 @@ class MatVec:
         if self.kernel == "f32":
             self._bind_f32()
         elif self.kernel in KERNELS:
-            self._bind_mmvq(launch or launch_for(matrix.name, self.kernel), unit or UNITS[matrix.name])
+            self._bind_mmvq(launch or launch_for(matrix.name, self.kernel, matrix.n_in), unit or UNITS[matrix.name])
         else:
             raise ArgumentError(f"{self.kernel!r} is not a kernel: those are f32, {', '.join(KERNELS)}.")
 
@@ -78,7 +78,7 @@ class MatVec:
         matrix = self.matrix
         if not use_mmvq(matrix.name, matrix.n_out, matrix.n_in):
             return "f32"
-        fits = staged_bytes(STAGED, matrix.row_bytes) <= shared_limit()
+        fits = staged_bytes(launch_for(matrix.name, "staged", matrix.n_in), matrix.row_bytes) <= shared_limit()
         return "staged" if fits and prefers_staging(matrix.name, matrix.n_in) else "pipelined"
 
     def _bind_f32(self) -> None:

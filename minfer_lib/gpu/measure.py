@@ -25,7 +25,7 @@ from minfer_lib.formats.table import FORMATS
 from minfer_lib.gpu import ladder
 from minfer_lib.gpu.device import SPARE_BYTES, Stream, compiled, cuda, driver_version, to_device
 from minfer_lib.gpu.f32_blocks import F32_BLOCKS
-from minfer_lib.gpu.geometry import SEED, STAGED, Launch, use_mmvq
+from minfer_lib.gpu.geometry import SEED, Launch, use_mmvq
 from minfer_lib.gpu.kernels import PROBE_THREADS, chase, probe
 from minfer_lib.gpu.matvec import Matrix, MatVec
 from minfer_lib.gpu.units import PAD40, Q6_K_PLANES, UNITS, Unit
@@ -50,10 +50,10 @@ RUNGS: tuple[Rung, ...] = (
     ("2 rows at once, so that activations are loaded half as often", "Q4_K", "mmvq", Launch(4, 4, together=2), None),
     ("the next step's words loaded ahead", "Q4_K", "pipelined", Launch(4, 4, together=2), None),
     ("4 rows at once", "Q4_K", "pipelined", Launch(4, 4, together=4), None),
-    ("rows through shared memory", "Q4_K", "staged", STAGED, None),
+    ("rows through shared memory", "Q4_K", "staged", None, None),
     ("Q6_K in place, 4-byte loads", "Q6_K", "mmvq", Launch(4, 4), None),
     ("Q6_K laid out anew, in planes", "Q6_K", "pipelined", Launch(4, 4, together=2), Q6_K_PLANES),
-    ("Q6_K in place, through shared memory", "Q6_K", "staged", STAGED, None),
+    ("Q6_K in place, through shared memory", "Q6_K", "staged", None, None),
 )
 LAUNCHES = (
     SEED, Launch(4, 1), Launch(2, 1), Launch(1, 1), Launch(4, 2), Launch(8, 2), Launch(2, 2), Launch(4, 4),
@@ -106,15 +106,15 @@ class Bench:
         order = rng.permutation(n // step).astype(np.uint32) * step
         chain = np.zeros(n, np.uint32)
         chain[order] = np.roll(order, -1)
-        words, out = to_device(chain.view(np.uint8)), cuda().device_array(1, np.uint32)
-        return self.seconds(lambda stream: compiled(chase)[1, 1, stream](words, out, np.int32(loads))) / loads
+        words, place = to_device(chain.view(np.uint8)), to_device(np.zeros(1, np.uint32))
+        return self.seconds(lambda stream: compiled(chase)[1, 1, stream](words, place, np.int32(loads))) / loads
 
     def probe(self, n_bytes: int) -> dict[str, Any]:
         """Reading alone, of matrices of n_bytes bytes."""
         count, n = ceil(ENOUGH / n_bytes), n_bytes // 16
         memory, out = cuda().device_array(count * n_bytes, np.uint8), cuda().device_array(1, np.uint32)
         each = [memory[i * n_bytes : (i + 1) * n_bytes] for i in range(count)]
-        full = 16 * cuda().get_current_device().MULTIPROCESSOR_COUNT
+        full = 32 * cuda().get_current_device().MULTIPROCESSOR_COUNT
         grid, kernel = min(full, ceil(n / PROBE_THREADS)), compiled(probe)
         words = np.int32(n), np.int32(count * n)
         turn = self.seconds(lambda s: [kernel[grid, PROBE_THREADS, s](e, out, words[0]) for e in each]) / count
@@ -129,7 +129,7 @@ class Bench:
         launch: Launch | None = None,
         unit: Unit | None = None,
     ) -> dict[str, Any]:
-        """One kernel on copies of a matrix, alone; and where it takes quantized activations, with the quantizer ahead."""
+        """One kernel on copies of a matrix, alone; if it takes quantized activations, with the quantizer ahead too."""
         one = MatVec(matrix, kernel, launch, unit)
         row = self._about(one, matrix)
         row |= self._rate("", matrix, self.seconds(lambda s: [one.multiply(s, w) for w in copies.each]), copies.count)

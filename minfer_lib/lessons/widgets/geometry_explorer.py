@@ -71,10 +71,10 @@ class GeometryExplorer(widgets.VBox):
         flow = widgets.Layout(flex_flow="row wrap", align_items="center")
         lines = (
             [self._shape, self._rows, self._columns],
-            [self._layout, *self._labelled(self._warps), *self._labelled(self._block_rows), self._unit],
+            [self._layout, self._labelled(self._warps), self._labelled(self._block_rows), self._unit],
             [self._block, self._thread],
         )
-        below = [self._gpu, self._latency, *self._labelled(self._waits)]
+        below = [self._gpu, self._latency, self._labelled(self._waits)]
         super().__init__(
             [
                 *(widgets.Box(line, layout=flow) for line in lines), self._said, self._picture, self._told,
@@ -88,8 +88,8 @@ class GeometryExplorer(widgets.VBox):
         buttons.tooltips = [f"{what}: {n}" for n in options]
         return buttons
 
-    def _labelled(self, buttons: widgets.ToggleButtons) -> list[widgets.Widget]:
-        return [widgets.Label(buttons.tooltips[0].partition(":")[0]), buttons]
+    def _labelled(self, buttons: widgets.ToggleButtons) -> widgets.Widget:
+        return widgets.HBox([widgets.Label(buttons.tooltips[0].partition(":")[0]), buttons])
 
     @property
     def gpu(self) -> Gpu:

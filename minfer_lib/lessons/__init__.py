@@ -26,11 +26,11 @@ from minfer_lib.lessons.figures.two_by_two import two_by_two_picture
 from minfer_lib.lessons.gate import try_pool
 from minfer_lib.lessons.glossary import glossary
 from minfer_lib.lessons.golden import recorded
+from minfer_lib.lessons.gpu_reports import measurements, rows_of
 from minfer_lib.lessons.machine import machine
 from minfer_lib.lessons.outline import bits_per_weight, outline
 from minfer_lib.lessons.passport import Passport
 from minfer_lib.lessons.quantized import quantized, snr
-from minfer_lib.lessons.recorded import measurements, rows_of
 from minfer_lib.lessons.super_block import SuperBlock
 from minfer_lib.lessons.table import Table
 from minfer_lib.lessons.tile_operands import tile_operands

@@ -5,6 +5,7 @@ numba-cuda is imported on first use: everything else works on machines without i
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from functools import cache
 from types import ModuleType
@@ -58,10 +59,8 @@ def compiled(kernel: Callable, max_registers: int | None = None) -> Any:
 
 def to_device(array: np.ndarray, spare: int = 0) -> Any:
     """A copy of the array on the GPU, flat; `spare` zero bytes follow a uint8 array."""
-    flat = (
-        np.concatenate([array.ravel(), np.zeros(spare, array.dtype)]) if spare else np.ascontiguousarray(array).ravel()
-    )
-    return cuda().to_device(flat)
+    flat = array.ravel()
+    return cuda().to_device(np.concatenate([flat, np.zeros(spare, array.dtype)]) if spare else flat)
 
 
 def checked(answer: tuple) -> Any:
@@ -127,6 +126,7 @@ class Stream:
         if overlap:
             self._overlap(recorded)
         runnable = checked(driver.cuGraphInstantiate(recorded, 0))
+        checked(driver.cuGraphDestroy(recorded))
         start, end = cuda().event(), cuda().event()
 
         def replay() -> float:
@@ -136,6 +136,7 @@ class Stream:
             end.synchronize()
             return start.elapsed_time(end) / 1e3
 
+        weakref.finalize(replay, driver.cuGraphExecDestroy, runnable)
         return replay
 
     def _overlap(self, graph: Any) -> None:
@@ -147,5 +148,5 @@ class Stream:
         checked(driver.cuGraphRemoveDependencies(graph, before, after, data, count))
         for edge in data:
             edge.type = driver.CUgraphDependencyType.CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC
-            edge.from_port = 1  # CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC
+            edge.from_port = driver.CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC
         checked(driver.cuGraphAddDependencies(graph, before, after, data, count))

@@ -29,6 +29,7 @@ from minfer_lib.gpu.geometry import SEED, Launch, use_mmvq
 from minfer_lib.gpu.kernels import PROBE_THREADS, chase, probe
 from minfer_lib.gpu.matvec import Matrix, MatVec
 from minfer_lib.gpu.units import PAD40, Q6_K_PLANES, UNITS, Unit
+from minfer_lib.version import __version__
 
 ENOUGH = 1_000_000_000  # bytes: many times any L2
 REPLAYS = 9
@@ -101,8 +102,11 @@ class Bench:
         return median(replay() for _ in range(REPLAYS))
 
     def latency(self, loads: int = 20_000) -> float:
-        """Seconds from a load to its data, where no other is on its way: a chain through 256 MB, in random order."""
-        rng, n, step = np.random.default_rng(0), 1 << 26, 32  # one word in each 128 bytes
+        """Seconds from a load to its data, where no other is on its way: a chain through 1 GB, in random order.
+
+        Each replay goes on where the one before it stopped, so that hardly a load finds its data in the L2.
+        """
+        rng, n, step = np.random.default_rng(0), 1 << 28, 32  # one word in each 128 bytes
         order = rng.permutation(n // step).astype(np.uint32) * step
         chain = np.zeros(n, np.uint32)
         chain[order] = np.roll(order, -1)
@@ -119,7 +123,8 @@ class Bench:
         words = np.int32(n), np.int32(count * n)
         turn = self.seconds(lambda s: [kernel[grid, PROBE_THREADS, s](e, out, words[0]) for e in each]) / count
         once = self.seconds(lambda s: kernel[full, PROBE_THREADS, s](memory, out, words[1])) / count
-        return {"bytes": n_bytes, "us": turn * 1e6, "gbps": n_bytes / turn / 1e9, "gbps_at_once": n_bytes / once / 1e9}
+        speeds = {"gbps": round(n_bytes / turn / 1e9, 1), "gbps_at_once": round(n_bytes / once / 1e9, 1)}
+        return {"bytes": n_bytes, "us": round(turn * 1e6, 3)} | speeds
 
     def product(
         self,
@@ -154,13 +159,16 @@ class Bench:
         return shape | {"warps": launch.warps, "rows": launch.rows, "together": launch.together}
 
     def _rate(self, what: str, matrix: Matrix, seconds: float, count: int) -> dict[str, float]:
-        return {f"us{what}": seconds / count * 1e6, f"gbps{what}": matrix.n_bytes * count / seconds / 1e9}
+        return {
+            f"us{what}": round(seconds / count * 1e6, 3),
+            f"gbps{what}": round(matrix.n_bytes * count / seconds / 1e9, 1),
+        }
 
     def quantizer(self, unit: Unit, n_in: int) -> dict[str, Any]:
         """The quantizer of the activations alone: a hundred launches."""
         one = MatVec(random_matrix("Q8_0", 1, n_in), "mmvq", unit=unit)
         seconds = self.seconds(lambda stream: [one.quantize(stream) for _ in range(100)]) / 100
-        return {"block_bytes": unit.block.block_bytes, "n_in": n_in, "us": seconds * 1e6}
+        return {"block_bytes": unit.block.block_bytes, "n_in": n_in, "us": round(seconds * 1e6, 3)}
 
 
 def about() -> dict[str, Any]:
@@ -171,6 +179,7 @@ def about() -> dict[str, Any]:
         "device": name,
         "multiprocessors": device.MULTIPROCESSOR_COUNT,
         "driver": driver_version(),
+        "minfer": __version__,
         "versions": {p: version(p) for p in ("numba", "numba-cuda", "cuda-bindings", "llvmlite", "numpy")}
         | {"python": platform.python_version()},
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
@@ -244,7 +253,7 @@ def measure() -> dict[str, Any]:
     runs, and the old kernel), ladder, launches, crossover. us: microseconds; gbps: 10^9 bytes of the matrix a second.
     """
     bench = Bench()
-    report = about() | {"latency_ns": bench.latency() * 1e9}
+    report = about() | {"latency_ns": round(bench.latency() * 1e9, 1)}
     for key, row in tqdm(rows(bench), desc="measuring", unit="row"):
         report.setdefault(key, []).append(row())
     report["probe"] = max(row["gbps_at_once"] for row in report["probes"])

@@ -202,7 +202,7 @@ PTX: dict[Callable, Callable] = {
 
 
 class Binder:
-    """What stands for a kernel's globals: an operation's instruction; a function of this package, bound anew itself."""
+    """What stands for a kernel's globals: an operation's instruction; a function of this package, bound anew too."""
 
     def __init__(self) -> None:
         self.functions: dict[Callable, Callable] = {}
@@ -212,7 +212,7 @@ class Binder:
         return cuda.jit(max_registers=max_registers)(rebind(function, self.bind))
 
     def bind(self, value):
-        if not isinstance(value, FunctionType) or not value.__module__.startswith(("minfer_lib.gpu.", "variants")):
+        if not isinstance(value, FunctionType) or not value.__module__.startswith("minfer_lib.gpu."):
             return value
         if value in PTX:
             return PTX[value]

@@ -33,6 +33,8 @@ def cuda() -> ModuleType:
         raise UnsupportedError(
             "this machine has no NVIDIA GPU that a driver answers for. The CPU runs everything else."
         )
+    if module.get_current_device().compute_capability < (8, 0):
+        raise UnsupportedError("the GPU kernels need an NVIDIA GPU of compute capability 8.0 or more (2020).")
     module.config.CUDA_LOW_OCCUPANCY_WARNINGS = False  # small grids are what some measurements are about
     return module
 
@@ -54,7 +56,7 @@ def compiled(kernel: Callable, max_registers: int | None = None) -> Any:
     cuda()
     from minfer_lib.gpu.ptx import Binder
 
-    return Binder().kernel(kernel, max_registers)
+    return Binder(is_hopper()).kernel(kernel, max_registers)
 
 
 def to_device(array: np.ndarray, spare: int = 0) -> Any:
@@ -71,6 +73,12 @@ def checked(answer: tuple) -> Any:
     return values[0] if len(values) == 1 else values
 
 
+def device_name() -> str:
+    """As the driver calls this GPU: "NVIDIA H200"."""
+    name = cuda().get_current_device().name
+    return name.decode() if isinstance(name, bytes) else name
+
+
 def driver_version() -> str:
     """The CUDA version that the driver speaks, as "13.0"."""
     from cuda.bindings import driver
@@ -79,10 +87,14 @@ def driver_version() -> str:
     return f"{number // 1000}.{number % 1000 // 10}"
 
 
+def is_hopper() -> bool:
+    """Whether this GPU is of compute capability 9.0 or more: bulk copies into shared memory, kernels that overlap."""
+    return cuda().get_current_device().compute_capability >= (9, 0)
+
+
 def shared_limit() -> int:
-    """Bytes of shared memory that a block of this GPU may have; 0 where kernels cannot copy into it (before sm_90)."""
-    device = cuda().get_current_device()
-    return device.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN if device.compute_capability >= (9, 0) else 0
+    """Bytes of shared memory that a block of this GPU may copy into; 0 where there are no such copies."""
+    return cuda().get_current_device().MAX_SHARED_MEMORY_PER_BLOCK_OPTIN if is_hopper() else 0
 
 
 def allow_shared(function: Any, n_bytes: int) -> None:
@@ -114,7 +126,7 @@ class Stream:
 
         Between launches of a graph there is hardly a gap, so that small kernels can be timed. overlap: a kernel may
         start when the one before it allows that, not only when it has ended; each must call next_may_start and
-        previous_done (ops.py).
+        previous_done (ops.py). Before sm_90 nothing overlaps.
         """
         driver = self.driver
         relaxed = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
@@ -123,7 +135,7 @@ class Stream:
             enqueue(self.numba)
         finally:
             recorded = checked(driver.cuStreamEndCapture(self.handle))
-        if overlap:
+        if overlap and is_hopper():
             self._overlap(recorded)
         runnable = checked(driver.cuGraphInstantiate(recorded, 0))
         checked(driver.cuGraphDestroy(recorded))

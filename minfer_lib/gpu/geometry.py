@@ -205,14 +205,17 @@ GPUS = {
 }
 
 
-def use_mmvq(name: str, n_out: int, n_in: int) -> bool:
+def use_mmvq(name: str, n_out: int, n_in: int, chip: str = "GB10") -> bool:
     """minfer's shape gate (seed 3, §3.1): MMVQ, or the old kernel with float32 activations?
 
-    Q4_K: rows of at least 2048 values; Q5_K and Q6_K: at least 24 million weights. Other formats have no old kernel.
-    MINFER_NO_KQ_MMVQ closes the gate. The numbers are a GB10's; data/measurements has an H200's.
+    As measured on a GB10, and taken for any chip that was not measured: Q4_K from rows of 2048 values on, Q5_K and Q6_K
+    from 24 million weights on. On an H200 MMVQ was faster at every shape (`crossover` in data/measurements). Other
+    formats have no old kernel. MINFER_NO_KQ_MMVQ closes the gate.
     """
     if weight_format(name).block_values == 32:
         return True
     if "MINFER_NO_KQ_MMVQ" in SWITCHES:
         return False
+    if chip == "H200":
+        return True
     return n_in >= 2048 if name == "Q4_K" else n_out * n_in >= 24_000_000

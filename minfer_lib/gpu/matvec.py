@@ -16,15 +16,21 @@ import numpy as np
 from minfer_lib.errors import ArgumentError, UnsupportedError
 from minfer_lib.formats.arrays import float_array
 from minfer_lib.formats.pairing import weight_format
-from minfer_lib.gpu.device import SPARE_BYTES, allow_shared, compiled, cuda, shared_limit, to_device
+from minfer_lib.gpu.device import SPARE_BYTES, allow_shared, compiled, cuda, device_name, shared_limit, to_device
 from minfer_lib.gpu.f32_blocks import F32_BLOCKS
-from minfer_lib.gpu.geometry import OLD, REGISTERS, Geometry, Launch, launch_for, prefers_staging, use_mmvq
+from minfer_lib.gpu.geometry import GPUS, OLD, REGISTERS, Geometry, Launch, launch_for, prefers_staging, use_mmvq
 from minfer_lib.gpu.kernels import QUANTIZER_WARPS, f32_rows, mmvq, mmvq_pipelined, mmvq_staged, quantizer, staged_bytes
 from minfer_lib.gpu.units import UNITS, Unit
 
 # The MMVQ kernels by name; cached, so that each is compiled once.
 KERNELS = {"mmvq": cache(mmvq), "pipelined": cache(mmvq_pipelined), "staged": cache(mmvq_staged)}
 _quantizer, _f32_rows = cache(quantizer), cache(f32_rows)
+
+
+def this_chip() -> str:
+    """The name in GPUS of this machine's GPU, or its own where it is not listed."""
+    name = device_name()
+    return next((chip for chip in GPUS if chip in name), name)
 
 
 class Matrix:
@@ -54,15 +60,20 @@ class MatVec:
     """A kernel bound to a matrix. All memory is allocated here, so that a graph of its launches can be recorded.
 
     kernel: "f32", a name of KERNELS, or None: "f32" outside the shape gate, inside it what the GPU runs best.
-    launch: None: the best that we measured. unit: None: the format's own. Set `x`, then `enqueue` fills `out`; a call
-    does both, and copies from and to the CPU.
+    launch: None: the best that we measured. unit: None: the format's own. chip: whose gate, a name of GPUS; None: this
+    GPU's. Set `x`, then `enqueue` fills `out`; a call does both, and copies from and to the CPU.
     """
 
     def __init__(
-        self, matrix: Matrix, kernel: str | None = None, launch: Launch | None = None, unit: Unit | None = None
+        self,
+        matrix: Matrix,
+        kernel: str | None = None,
+        launch: Launch | None = None,
+        unit: Unit | None = None,
+        chip: str | None = None,
     ) -> None:
         self.matrix = matrix
-        self.kernel = kernel or self._best()
+        self.kernel = kernel or self._best(chip or this_chip())
         self.x = cuda().device_array(matrix.n_in, np.float32)
         self.out = cuda().device_array(matrix.n_out, np.float32)
         self.quantize: Callable[[Any], None] | None = None
@@ -74,9 +85,9 @@ class MatVec:
         else:
             raise ArgumentError(f"{self.kernel!r} is not a kernel: those are f32, {', '.join(KERNELS)}.")
 
-    def _best(self) -> str:
+    def _best(self, chip: str) -> str:
         matrix = self.matrix
-        if not use_mmvq(matrix.name, matrix.n_out, matrix.n_in):
+        if not use_mmvq(matrix.name, matrix.n_out, matrix.n_in, chip):
             return "f32"
         fits = staged_bytes(launch_for(matrix.name, "staged", matrix.n_in), matrix.row_bytes) <= shared_limit()
         return "staged" if fits and prefers_staging(matrix.name, matrix.n_in) else "pipelined"

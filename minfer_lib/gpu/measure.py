@@ -23,7 +23,7 @@ from tqdm.auto import tqdm
 
 from minfer_lib.formats.table import FORMATS
 from minfer_lib.gpu import ladder
-from minfer_lib.gpu.device import SPARE_BYTES, Stream, compiled, cuda, driver_version, to_device
+from minfer_lib.gpu.device import SPARE_BYTES, Stream, compiled, cuda, device_name, driver_version, to_device
 from minfer_lib.gpu.f32_blocks import F32_BLOCKS
 from minfer_lib.gpu.geometry import SEED, Launch, use_mmvq
 from minfer_lib.gpu.kernels import PROBE_THREADS, chase, probe
@@ -173,11 +173,10 @@ class Bench:
 
 def about() -> dict[str, Any]:
     """Which machine, which software, when and how."""
-    device = cuda().get_current_device()
-    name = device.name.decode() if isinstance(device.name, bytes) else device.name
+    name = device_name()
     return {
         "device": name,
-        "multiprocessors": device.MULTIPROCESSOR_COUNT,
+        "multiprocessors": cuda().get_current_device().MULTIPROCESSOR_COUNT,
         "driver": driver_version(),
         "minfer": __version__,
         "versions": {p: version(p) for p in ("numba", "numba-cuda", "cuda-bindings", "llvmlite", "numpy")}
@@ -236,7 +235,7 @@ def _rung(bench: Bench, copies: Copies, matrix: Matrix, rung: Rung) -> dict[str,
 
 
 def crossover(bench: Bench, name: str, n_out: int, n_in: int) -> dict[str, Any]:
-    """The old kernel and MMVQ with its quantizer on one shape, and what the shape gate says of it."""
+    """The old kernel and MMVQ with its quantizer on one shape, and what the shape gate of a GB10 says of it."""
     matrix = random_matrix(name, n_out, n_in)
     copies = Copies(matrix)
     old, new = bench.product(copies, matrix, "f32"), bench.product(copies, matrix, "staged")

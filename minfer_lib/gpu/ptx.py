@@ -154,6 +154,11 @@ _previous_done = _instruction("griddepcontrol.wait;", types.void, effect=True)
 
 
 @_inlined
+def _nothing():
+    pass
+
+
+@_inlined
 def _barrier():
     cuda.syncthreads()
 
@@ -202,9 +207,13 @@ PTX: dict[Callable, Callable] = {
 
 
 class Binder:
-    """What stands for a kernel's globals: an operation's instruction; a function of this package, bound anew too."""
+    """What stands for a kernel's globals: an operation's instruction; a function of this package, bound anew too.
 
-    def __init__(self) -> None:
+    hopper: whether the GPU has the instructions of sm_90. Without them kernels do not overlap, and none is staged.
+    """
+
+    def __init__(self, hopper: bool) -> None:
+        self.operations = PTX if hopper else PTX | {ops.next_may_start: _nothing, ops.previous_done: _nothing}
         self.functions: dict[Callable, Callable] = {}
 
     def kernel(self, function: Callable, max_registers: int | None = None) -> Callable:
@@ -214,8 +223,8 @@ class Binder:
     def bind(self, value):
         if not isinstance(value, FunctionType) or not value.__module__.startswith("minfer_lib.gpu."):
             return value
-        if value in PTX:
-            return PTX[value]
+        if value in self.operations:
+            return self.operations[value]
         if value not in self.functions:
             self.functions[value] = cuda.jit(device=True, forceinline=True)(rebind(value, self.bind))
         return self.functions[value]

@@ -98,8 +98,9 @@ def test_the_gate(monkeypatch):
     assert use_mmvq("Q5_K", 6697, 3584) and not use_mmvq("Q5_K", 6696, 3584)  # 24 002 048, 23 998 464
     assert use_mmvq("Q6_K", 18944, 3584) and not use_mmvq("Q6_K", 512, 3584)
     assert use_mmvq("Q4_0", 1, 32)
+    assert use_mmvq("Q6_K", 512, 3584, chip="H200") and not use_mmvq("Q6_K", 512, 3584, chip="RTX 4090")
     monkeypatch.setattr(geometry, "SWITCHES", frozenset({"MINFER_NO_KQ_MMVQ"}))
-    assert not use_mmvq("Q4_K", 18944, 3584) and not use_mmvq("Q6_K", 18944, 3584) and use_mmvq("Q8_0", 1, 32)
+    assert not use_mmvq("Q4_K", 18944, 3584) and not use_mmvq("Q6_K", 18944, 3584, "H200") and use_mmvq("Q8_0", 1, 32)
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,11 @@ import pytest
 from gpu_cases import assert_product, decoded, exact_activations, pad, quantized, random_matrix
 
 import minfer_lib as mf
-from minfer_lib.gpu import geometry, ladder
+from minfer_lib.gpu import device, geometry, ladder
 from minfer_lib.gpu.device import Stream, cuda, has_gpu, shared_limit
 from minfer_lib.gpu.f32_blocks import F32_BLOCKS
 from minfer_lib.gpu.geometry import SEED, Launch
-from minfer_lib.gpu.matvec import KERNELS, Matrix, MatVec
+from minfer_lib.gpu.matvec import KERNELS, Matrix, MatVec, this_chip
 from minfer_lib.gpu.units import PAD40, PAD48, Q6_K_PLANES, UNITS
 
 
@@ -31,8 +31,8 @@ ALL = {name: (name, unit) for name, unit in UNITS.items()} | {
 }
 
 
-def matvec(name, w, kernel=None, launch=None, unit=None):
-    return MatVec(Matrix(name, w, unit and unit.layout), kernel, launch, unit)
+def matvec(name, w, kernel=None, launch=None, unit=None, chip=None):
+    return MatVec(Matrix(name, w, unit and unit.layout), kernel, launch, unit, chip)
 
 
 MMVQ = tuple(KERNELS) if has_gpu() and shared_limit() else ("mmvq", "pipelined")
@@ -124,6 +124,21 @@ def test_the_quantizer_gives_the_bytes_of_the_cpu(block):
     assert np.array_equal(product.activations.copy_to_host(), pad(x.ravel(), block))
 
 
+def test_kernels_compile_for_gpus_before_hopper(monkeypatch):
+    """The same bits without the instructions of sm_90. Run here, they do not prove that an older GPU takes the rest."""
+    rng = np.random.default_rng(13)
+    w, x = random_matrix("Q4_K", 9, 2048, rng), rng.standard_normal(2048).astype(np.float32)
+    expected = matvec("Q4_K", w, "pipelined")(x)
+    device.compiled.cache_clear()
+    monkeypatch.setattr(device, "is_hopper", lambda: False)
+    product = matvec("Q4_K", w, chip="H200")
+    assert product.kernel == "pipelined"
+    assert np.array_equal(product(x), expected)
+    with pytest.raises(mf.ArgumentError, match="shared memory"):
+        matvec("Q4_K", w, "staged")
+    device.compiled.cache_clear()
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_a_bad_activation_makes_no_number(bad):
     x = np.ones(512, np.float32)
@@ -149,7 +164,7 @@ def test_the_gate_decides_which_kernel_runs(name, n_out, n_in, kernel):
     rng = np.random.default_rng(8)
     w = np.tile(random_matrix(name, min(n_out, 64), n_in, rng), (-(-n_out // 64), 1))[:n_out]
     x = rng.standard_normal(n_in).astype(np.float32)
-    gated = matvec(name, w)
+    gated = matvec(name, w, chip="GB10")
     assert (gated.kernel == "f32") == (kernel == "f32")
     out = gated(x)
     assert np.array_equal(out, matvec(name, w, gated.kernel)(x))
@@ -186,6 +201,12 @@ def test_a_graph_gives_the_same_bits(kernel, overlap):
         assert replay() > 0
         assert np.array_equal(product.out.copy_to_host(), expected)
         assert np.array_equal(back.out.copy_to_host(), twice)
+
+
+def test_the_gate_is_open_where_mmvq_always_won():
+    w = random_matrix("Q6_K", 4, 512, np.random.default_rng(12))
+    assert matvec("Q6_K", w, chip="H200").kernel in MMVQ
+    assert matvec("Q6_K", w).kernel == matvec("Q6_K", w, chip=this_chip()).kernel
 
 
 def test_the_switch_closes_the_gate(monkeypatch):

@@ -7,6 +7,7 @@ activation blocks and have no id in a file; ggml's 292-byte block is "Q8_K_GGML"
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -38,7 +39,7 @@ class Format:
     def bits_per_weight(self) -> float:
         return 8 * self.block_bytes / self.block_values
 
-    @property
+    @cached_property
     def dtype(self) -> np.dtype:
         """A NumPy record of one block: `raw.view(FORMATS["Q4_0"].dtype)["d"]` are the scales."""
         names, offsets, dtypes, counts = zip(*[(f.name, f.offset, f.dtype, f.count) for f in self.fields], strict=True)

@@ -15,7 +15,7 @@ import numpy as np
 
 from minfer_lib.errors import UnsupportedError
 
-INSTALL = 'pip install "minfer[gpu]" brings it.'
+INSTALL = 'Install it with: pip install -c requirements.lock -e ".[gpu]"'
 # The arguments of a product: weights, activations, out, n_out, n_units, row_bytes.
 PRODUCT = "(uint8[::1], uint8[::1], float32[::1], int32, int32, int32)"
 SPARE_BYTES = 16  # behind every matrix: kernels may read a word that begins in it and ends behind it

@@ -46,6 +46,7 @@ from minfer_lib.lessons.widgets.register_stepper import RegisterStepper
 from minfer_lib.lessons.widgets.sampler_explorer import SamplerExplorer
 from minfer_lib.lessons.widgets.search_player import SearchPlayer
 from minfer_lib.lessons.widgets.tile_stepper import TileStepper
+from minfer_lib.lessons.widgets.warp_stepper import WarpStepper
 
 __all__ = [
     "AnyMachine", "Block", "BlockExplorer", "ChatPanel", "ChunkTracer", "GenerationPanel", "GeometryExplorer",

@@ -21,10 +21,10 @@ def without_numba_cuda(monkeypatch):
 
 def test_the_error_says_what_to_install(without_numba_cuda, capsys):
     assert not device.has_gpu()
-    with pytest.raises(mf.UnsupportedError, match=r'pip install "minfer\[gpu\]"'):
+    with pytest.raises(mf.UnsupportedError, match=r"requirements.lock -e .\.\[gpu\]"):
         Matrix("Q4_K", np.zeros((1, 144), np.uint8))
     assert main(["bench", "--gpu"]) == 1
-    assert 'pip install "minfer[gpu]"' in capsys.readouterr().err
+    assert 'pip install -c requirements.lock -e ".[gpu]"' in capsys.readouterr().err
 
 
 def test_a_machine_without_a_gpu_says_so():

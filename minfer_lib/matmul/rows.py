@@ -19,7 +19,15 @@ from minfer_lib.matmul.panels import fill_panels, panels_bytes
 from minfer_lib.matmul.pool import MOST_PARTS, cpu_threads, job_address, pool
 from minfer_lib.matmul.tiles import TILES_FROM, scratch_bytes, tiles_at, tiles_for
 from minfer_lib.quantize.activations import activation_rows
-from minfer_lib.simd.address import aligned_bytes, bytes_at, call_rows, floats_at, native_address, words_at
+from minfer_lib.simd.address import (
+    aligned_bytes,
+    aligned_floats,
+    bytes_at,
+    call_rows,
+    floats_at,
+    native_address,
+    words_at,
+)
 
 ROWS_IN_CACHE = 16  # with several tokens: so many rows are read from the cache by all of them
 
@@ -106,7 +114,7 @@ def _product(argument, part, parts):
 def multiply(matrix: Matrix, a: np.ndarray, threads: int) -> np.ndarray:
     """a: uint8[n_tokens, a_row_bytes] in the matrix's activation format -> f32[n_tokens, n_out]."""
     n_tokens, a_row_bytes = a.shape
-    out = np.empty((n_tokens, matrix.n_out), np.float32)
+    out = aligned_floats(n_tokens, matrix.n_out)
     function, given, size, step = matrix.rows_function, a, a_row_bytes, 0
     if n_tokens >= TILES_FROM and matrix.tiles_function:
         block_values = FORMATS[matrix.activation].block_values

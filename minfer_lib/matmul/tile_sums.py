@@ -42,7 +42,7 @@ def sums_32_amx(codes, panel, b, sums):
 
 
 @inlined
-def four_sums_32_amx(codes, panel, b, sums):
+def four_sums_32_amx(codes, panel, b, sums, at):
     """Blocks b to b + 3 -> sums, one after the other: four tiles, so that none waits for another."""
     tile_zero(tmm0)
     tile_load(tmm4, codes, TILE_32 * b, 32)
@@ -60,10 +60,10 @@ def four_sums_32_amx(codes, panel, b, sums):
     tile_load(tmm6, codes, TILE_32 * (b + 3), 32)
     tile_load(tmm7, panel, BLOCK_32 * (b + 3), 64)
     tile_dot(tmm3, tmm6, tmm7)
-    tile_store(sums, 0, 64, tmm0)
-    tile_store(sums, TILE_64, 64, tmm1)
-    tile_store(sums, 2 * TILE_64, 64, tmm2)
-    tile_store(sums, 3 * TILE_64, 64, tmm3)
+    tile_store(sums, at, 64, tmm0)
+    tile_store(sums, at + TILE_64, 64, tmm1)
+    tile_store(sums, at + 2 * TILE_64, 64, tmm2)
+    tile_store(sums, at + 3 * TILE_64, 64, tmm3)
 
 
 @inlined

@@ -15,6 +15,7 @@ from numba.extending import overload
 
 from minfer_lib.dot import q2_k, q3_k, q4_0, q4_1, q4_k, q5_0, q5_1, q5_k, q6_k, q8_0
 from minfer_lib.dot.kernels import Kernel
+from minfer_lib.dot.parts import prefetch_lines
 from minfer_lib.dot.parts_tiles import MINS, ROWS, SUPER, TILE_32, TILE_64, UNSIGNED
 from minfer_lib.formats.table import FORMATS
 from minfer_lib.jit import inlined, kernel
@@ -31,7 +32,7 @@ from minfer_lib.matmul.tile_sums import (
 from minfer_lib.simd.address import bytes_at, floats_at
 from minfer_lib.simd.amx import tile_release, tile_shapes
 from minfer_lib.simd.isa import has_amx, isas
-from minfer_lib.simd.ops import as_i16, dpwssd, fmadd, load, load_u32, splat, store, to_f32, zip_high, zip_low
+from minfer_lib.simd.ops import as_i16, dpwssd, fmadd, load, load_u32, prefetch, splat, store, to_f32, zip_high, zip_low
 from minfer_lib.simd.registers import f32x16, i16x32, i32x16, u32x16
 
 UNPACK = {
@@ -52,7 +53,7 @@ TILES_FROM = 4  # with fewer tokens the dots, row by row, are faster
 
 # The scratch memory of a worker, in bytes: sums, total, and a second one to turn it; then two floats a row and block,
 # and the codes.
-_SUMS, _TOTAL, _TURNED, _SCALES = 0, 4 * TILE_64, 5 * TILE_64, 6 * TILE_64
+_SUMS, _TOTAL, _TURNED, _SCALES = 0, 8 * TILE_64, 9 * TILE_64, 10 * TILE_64
 
 
 def tiles_for(format_: str) -> Kernel | None:
@@ -81,7 +82,11 @@ def mm_tiles(tiles, w, w_at, row_bytes, first, last, panels, n_tokens, n_blocks,
         rows = min(ROWS, last - o)
         for row in range(rows):
             unpack_row(tiles, w, w_at + (o + row) * row_bytes, n_blocks, row, codes, scales)
+        following, share = w_at + (o + ROWS) * row_bytes, ROWS * row_bytes * TOKENS // n_tokens
         for t in range(0, n_tokens, TOKENS):
+            prefetch_lines(w, following + t // TOKENS * share, share)  # the rows that come next, a piece each turn
+            for token in range(t, min(t + TOKENS, n_tokens)):
+                prefetch(out, 4 * (token * n_out + o))  # written when the tile is done
             panel = panels[t // TOKENS * panel_bytes : (t // TOKENS + 1) * panel_bytes]
             for row in range(rows):
                 store(total, 64 * row, splat(f32x16, 0))
@@ -109,17 +114,36 @@ def tiles_at(tiles, w, row_bytes, first, last, panels, scratch, n_tokens, n_bloc
 
 
 @inlined
-def fold_32(scales, panel, b, count, rows, with_min, sums, total):
-    """total += blocks b to b + count - 1 of `rows` rows: fmadd(d_w * d_a, sum), and fmadd(m, d_a * sum of a)."""
+def fold_four(scales, panel, b, rows, with_min, sums, at, total):
+    """total += blocks b to b + 3 of `rows` rows, one after the other; their sums are from byte `at` on."""
+    p_at = BLOCK_32 * b
+    d0, d1 = load(f32x16, panel, p_at + D_32), load(f32x16, panel, p_at + BLOCK_32 + D_32)
+    d2, d3 = load(f32x16, panel, p_at + 2 * BLOCK_32 + D_32), load(f32x16, panel, p_at + 3 * BLOCK_32 + D_32)
+    s0, s1 = load(f32x16, panel, p_at + SUMS), load(f32x16, panel, p_at + BLOCK_32 + SUMS)
+    s2, s3 = load(f32x16, panel, p_at + 2 * BLOCK_32 + SUMS), load(f32x16, panel, p_at + 3 * BLOCK_32 + SUMS)
+    for row in range(rows):
+        acc, place = load(f32x16, total, 64 * row), at + 64 * row
+        acc = _fold(acc, d0, s0, scales, b, row, with_min, sums, place)
+        acc = _fold(acc, d1, s1, scales, b + 1, row, with_min, sums, place + TILE_64)
+        acc = _fold(acc, d2, s2, scales, b + 2, row, with_min, sums, place + 2 * TILE_64)
+        acc = _fold(acc, d3, s3, scales, b + 3, row, with_min, sums, place + 3 * TILE_64)
+        store(total, 64 * row, acc)
+
+
+@inlined
+def fold_32(scales, panel, b, rows, with_min, sums, total):
+    """total += block b of `rows` rows."""
+    d_a, s_a = load(f32x16, panel, BLOCK_32 * b + D_32), load(f32x16, panel, BLOCK_32 * b + SUMS)
     for row in range(rows):
         acc = load(f32x16, total, 64 * row)
-        for j in range(count):
-            at = BLOCK_32 * (b + j)
-            d = load(f32x16, panel, at + D_32) * scales[b + j, 0, row]
-            acc = fmadd(d, to_f32(load(i32x16, sums, TILE_64 * j + 64 * row)), acc)
-            if with_min:
-                acc = fmadd(splat(f32x16, scales[b + j, 1, row]), load(f32x16, panel, at + SUMS), acc)
-        store(total, 64 * row, acc)
+        store(total, 64 * row, _fold(acc, d_a, s_a, scales, b, row, with_min, sums, 64 * row))
+
+
+@inlined
+def _fold(acc, d_a, s_a, scales, b, row, with_min, sums, at):
+    """acc + (d_w * d_a) * sum, + m * (d_a * sum of a), each one fused multiply-add."""
+    acc = fmadd(d_a * scales[b, 0, row], to_f32(load(i32x16, sums, at)), acc)
+    return fmadd(splat(f32x16, scales[b, 1, row]), s_a, acc) if with_min else acc
 
 
 @inlined
@@ -148,19 +172,22 @@ def _mins(codes, panel, b, row):
 @inlined
 def _tile_32_amx(codes, scales, panel, n_blocks, rows, with_min, sums, total):
     fours = n_blocks // 4 * 4
-    for b in range(0, fours, 4):
-        four_sums_32_amx(codes, panel, b, sums)
-        fold_32(scales, panel, b, 4, rows, with_min, sums, total)
+    for b in range(0, fours, 4):  # the sums of four blocks are under way while those of the four before are folded
+        four_sums_32_amx(codes, panel, b, sums, b % 8 * TILE_64)
+        if b > 0:
+            fold_four(scales, panel, b - 4, rows, with_min, sums, (b - 4) % 8 * TILE_64, total)
+    if fours > 0:
+        fold_four(scales, panel, fours - 4, rows, with_min, sums, (fours - 4) % 8 * TILE_64, total)
     for b in range(fours, n_blocks):
         sums_32_amx(codes, panel, b, sums)
-        fold_32(scales, panel, b, 1, rows, with_min, sums, total)
+        fold_32(scales, panel, b, rows, with_min, sums, total)
 
 
 @inlined
 def _tile_32_avx512vnni(codes, scales, panel, n_blocks, rows, with_min, sums, total):
     for b in range(n_blocks):
         sums_32_avx512vnni(codes, panel, b, sums)
-        fold_32(scales, panel, b, 1, rows, with_min, sums, total)
+        fold_32(scales, panel, b, rows, with_min, sums, total)
 
 
 @inlined

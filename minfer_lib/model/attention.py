@@ -41,15 +41,18 @@ def attend(q, keys, values, position, scale, first, last, scores, out):
         at = 4 * piece * head_dim
         kv_at = 2 * (piece % n_heads // group) * context * head_dim
         seen = scores[: position + piece // n_heads + 1]
-        _scores(q_bytes, at, key_bytes, kv_at, head_dim, np.float32(scale), seen)
-        _softmax(seen)
-        _mix(seen, value_bytes, kv_at, head_dim, out_bytes, at)
+        score(q_bytes, at, key_bytes, kv_at, head_dim, np.float32(scale), 0, seen)
+        softmax(seen)
+        mix(seen, value_bytes, kv_at, head_dim, 0, out_bytes, at)
 
 
 @kernel
-def _scores(q, q_at, keys, keys_at, head_dim, scale, scores):
-    """scores: f32[n_keys] = q · key * scale. q: f32, keys: f16, as bytes. Eight lanes, hsum8, then the rest."""
-    for j in range(scores.size):
+def score(q, q_at, keys, keys_at, head_dim, scale, begin, scores):
+    """scores: f32[n_keys] = q · key * scale, from key `begin` on. q: f32, keys: f16, as bytes.
+
+    Eight lanes, hsum8, then the rest.
+    """
+    for j in range(begin, scores.size):
         key_at = keys_at + 2 * j * head_dim
         lanes = splat(f32x8, 0)
         whole = head_dim // 8 * 8
@@ -62,7 +65,7 @@ def _scores(q, q_at, keys, keys_at, head_dim, scale, scores):
 
 
 @kernel
-def _softmax(scores):
+def softmax(scores):
     """f32[n] -> e^(score - largest) / sum, in place. Eight are summed in hsum8's order, the eights in double."""
     raw, whole = scores.view(np.uint8), scores.size // 8 * 8
     largest = splat(f32x8, -np.inf)
@@ -92,12 +95,18 @@ def _largest(v):
 
 
 @kernel
-def _mix(weights, values, values_at, head_dim, out, out_at):
-    """out: f32[head_dim] = sum of weights[j] * value j, key by key. values: f16, out: f32, as bytes."""
+def mix(weights, values, values_at, head_dim, begin, out, out_at):
+    """out: f32[head_dim] = sum of weights[j] * value j, key by key. values: f16, out: f32, as bytes.
+
+    begin: out already is the sum of so many keys; it must be 0 unless head_dim is in whole 32s.
+    """
     whole = head_dim // 32 * 32
     for i in range(0, whole, 32):  # four registers at a time, so that a value's line is read once
         a, b, c, d = splat(f32x8, 0), splat(f32x8, 0), splat(f32x8, 0), splat(f32x8, 0)
-        for j in range(weights.size):
+        if begin > 0:
+            a, b = load(f32x8, out, out_at + 4 * i), load(f32x8, out, out_at + 4 * i + 32)
+            c, d = load(f32x8, out, out_at + 4 * i + 64), load(f32x8, out, out_at + 4 * i + 96)
+        for j in range(begin, weights.size):
             at = values_at + 2 * (j * head_dim + i)
             weight = splat(f32x8, weights[j])
             a = fmadd(weight, f16_to_f32(load(u16x8, values, at)), a)

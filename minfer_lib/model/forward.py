@@ -17,7 +17,7 @@ from minfer_lib.model.kv_cache import KvCache
 from minfer_lib.model.norm_rope import rope_angles, rope_frequencies
 from minfer_lib.model.weights import Layer, Weights
 from minfer_lib.quantize.activations import rows_quantizer
-from minfer_lib.simd.address import aligned_bytes
+from minfer_lib.simd.address import aligned_bytes, aligned_floats
 
 PIECE = 128  # the most tokens of one pass: few enough that a stop or Ctrl-C acts at once
 
@@ -60,8 +60,8 @@ class Forward:
             "k": config.n_kv_heads * config.head_dim, "v": config.n_kv_heads * config.head_dim,
             "gate": config.ffn_width, "up": config.ffn_width, "act": config.ffn_width,
         }  # fmt: skip
-        self._buffers = {name: np.zeros((rows, width), np.float32) for name, width in widths.items()}
-        self._buffers["scores"] = np.zeros((threads, cache.keys.shape[2]), np.float32)  # a row a thread
+        self._buffers = {name: aligned_floats(rows, width) for name, width in widths.items()}
+        self._buffers["scores"] = np.zeros((4 * threads, cache.keys.shape[2]), np.float32)  # four rows a thread
         self._layers, self._forms, self._matrices = self._tables(rows)
         self._steps = self._program()
         self._counters = np.zeros(len(self._matrices), np.int64)  # of the chunks that are claimed, one a matrix

@@ -17,6 +17,7 @@ from minfer_lib.matmul.panels import fill_panels
 from minfer_lib.matmul.pool import barrier
 from minfer_lib.matmul.tiles import TILES_FROM
 from minfer_lib.model.attention import attend
+from minfer_lib.model.attention_fours import attend_fours
 from minfer_lib.model.kv_cache import store_f16
 from minfer_lib.model.norm_rope import rms_norm, rope_halves, rope_pairs, swiglu
 from minfer_lib.simd.address import call_quantizer, call_rows, floats_at, pointer, words_at
@@ -32,6 +33,8 @@ FFN_NORM, GATE_UP, ACT_ROWS, FFN_DOWN, OUTPUT_NORM, LOGITS = range(8, 14)
 # The matrices of a layer, in the order of `PASS.matrices`; the output matrix is the last of all.
 Q, K, V, HEADS_OUT, GATE, UP, DOWN = range(7)
 LAYER_MATRICES = 7
+
+GATE_ROWS = 128  # with several tokens so many at a time: SwiGLU reads their products from the core's own cache
 
 
 def _record(*names: str) -> np.dtype:
@@ -197,9 +200,12 @@ def _gate_up(p, first_matrix, part, parts):
     chunks, chunk = _chunks(p, width, parts), part
     while chunk < chunks:
         first, last, _, _ = chunk_bounds(p.claim == 0, chunk, chunks, 1, width, 1)
-        _chunk(p, first_matrix + GATE, p.h, n, p.gate, first, last, part)
-        _chunk(p, first_matrix + UP, p.h, n, p.up, first, last, part)
-        swiglu(floats_at(p.gate, n, width), floats_at(p.up, n, width), first, last, floats_at(p.act, n, width))
+        step = GATE_ROWS if n > 1 else width
+        for row in range(first, last, step):
+            end = min(row + step, last)
+            _chunk(p, first_matrix + GATE, p.h, n, p.gate, row, end, part)
+            _chunk(p, first_matrix + UP, p.h, n, p.up, row, end, part)
+            swiglu(floats_at(p.gate, n, width), floats_at(p.up, n, width), row, end, floats_at(p.act, n, width))
         chunk = _next(p, first_matrix + GATE, chunks, parts)
 
 
@@ -301,6 +307,10 @@ def _rope(p, head, cos, sin):
 def _attend(p, at, part, parts):
     q = floats_at(p.q, p.n_tokens, p.n_heads * p.head_dim)
     heads = floats_at(p.heads, p.n_tokens, p.n_heads * p.head_dim)
-    first, last = even_split(part, parts, p.n_tokens * p.n_heads)
-    scores = floats_at(p.scores + 4 * part * p.context, 1, p.context)[0]
-    attend(q, _cache(p, at.keys), _cache(p, at.values), p.position, p.scale, first, last, scores, heads)
+    keys, values = _cache(p, at.keys), _cache(p, at.values)
+    scores = floats_at(p.scores + 16 * part * p.context, 4, p.context)
+    if p.n_tokens < 4:
+        first, last = even_split(part, parts, p.n_tokens * p.n_heads)
+        attend(q, keys, values, p.position, p.scale, first, last, scores[0], heads)
+    else:
+        attend_fours(q, keys, values, p.position, p.scale, part, parts, scores, heads)

@@ -48,6 +48,11 @@ def aligned_bytes(n: int) -> np.ndarray:
     return raw[first : first + n]
 
 
+def aligned_floats(rows: int, columns: int) -> np.ndarray:
+    """float32[rows, columns], zeros, from the beginning of a cache line on: one store of 64 bytes then is one line."""
+    return aligned_bytes(4 * rows * columns).view(np.float32).reshape(rows, columns)
+
+
 @cache
 def native_address(dispatcher, *argument_types) -> int:
     """Where the machine code of a kernel for these argument types lies; compiled, or read from the cache."""

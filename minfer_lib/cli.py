@@ -305,6 +305,9 @@ def _printable(text: str) -> str:
 
 
 def _bench(args: argparse.Namespace) -> None:
+    for file in filter(None, (args.json, args.table, args.plot)):
+        if not file.resolve().parent.is_dir():  # said before minutes of measuring, not after
+            raise ArgumentError(f"{file} cannot be written: there is no folder {file.parent}.")
     counts = (args.threads,) if args.threads else range(1, cpu_threads() + 1)
     if args.kernels:
         numbers = bench_tables.kernels_table(counts)

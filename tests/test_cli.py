@@ -284,12 +284,12 @@ def test_bench_prints_a_row_for_each_number_of_threads(run, model, monkeypatch, 
     assert status == 0 and len(out.splitlines()) == 3
 
 
-def test_bench_that_cannot_write(run, model, monkeypatch, tmp_path):
-    monkeypatch.setattr(bench, "CeilingProbe", partial(bench.CeilingProbe, 1 << 20))
-    status, _, err = run(
-        "bench", "--model", model, "--tokens", "1", "--threads", "1", "--json", str(tmp_path / "no" / "b.json")
-    )
-    assert status == 1 and "b.json" in err and "Traceback" not in err
+@pytest.mark.parametrize("option", ["--json", "--table", "--plot"])
+def test_bench_that_cannot_write_says_so_first(run, model, monkeypatch, tmp_path, option):
+    monkeypatch.setattr(bench, "CeilingProbe", None)  # nothing is measured
+    file = tmp_path / "no" / "b.svg"
+    status, out, err = run("bench", "--model", model, "--tokens", "1", "--threads", "1", option, str(file))
+    assert status == 1 and out == "" and "b.svg" in err and "Traceback" not in err
 
 
 def test_warmup(run, model):

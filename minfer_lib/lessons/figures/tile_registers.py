@@ -15,10 +15,10 @@ from minfer_lib.lessons.figures.look import BLUE, GREY, INK, ORANGE, RED, Drawin
 from minfer_lib.lessons.figures.registers import WIDTH, lanes, shown
 from minfer_lib.simd.step import Step, Trace
 
-_BYTE, _ROW = 3, 7  # of a tile, drawn
+_BYTE, _ROW = 3, 6  # of a tile, drawn
 _RIGHT, _TOP = 270, 20  # where B begins
 _BESIDE, _BETWEEN = 50, 24  # between A and C: the row's number; between B and C: C's name
-_LINE = 80  # 16 bytes of A, 16 of B, their four sums
+_LINE = 76  # 16 bytes of A, 16 of B, their four sums
 _STRENGTHS = 4  # of a colour
 
 
@@ -84,13 +84,13 @@ def tile_step_picture(trace: Trace, step: Step, row: int, column: int) -> Drawin
         f"column {column} of B": None if b is None else b[:, mine].reshape(-1),
     }
     told, y = _cell(product, c, row, column), below + n_rows * _ROW + 32
-    parts.append(_text(34, y, f"<tspan font-weight='bold'>{told}</tspan>"))
+    parts.append(_text(4, y, f"<tspan font-weight='bold'>{told}</tspan>"))
     for at in range(0, a_bytes, 16):
         parts += _products(*sides.values(), at, y + 10 + _LINE * (at // 16), step is product.dot)
     height = y + 6 + _LINE * -(-a_bytes // 16)
     svg = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="100%" fill="{INK}" '
-        f'font-family="sans-serif" font-size="12" style="min-width:{WIDTH}px;max-width:{WIDTH + 40}px">'
+        f'font-family="sans-serif" font-size="12" style="min-width:{WIDTH}px;max-width:{WIDTH}px">'
         f"{''.join(parts)}</svg>"
     )
     alt = [f"{what}: {'empty' if v is None else ', '.join(map(shown, v))}" for what, v in sides.items()]

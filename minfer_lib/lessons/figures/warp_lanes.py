@@ -6,6 +6,7 @@ Eight lanes stand in a line: the eight that share a super-block of 256.
 from __future__ import annotations
 
 import html
+from collections import Counter
 
 import numpy as np
 
@@ -30,8 +31,8 @@ def lanes_picture(step: Step) -> Drawing:
     if names[_MOST:]:
         parts.append(_text(_LEFT, y + 14, f"and {', '.join(map(_name, names[_MOST:]))}", size=11))
         y += 22
-    for access in step.accesses:
-        parts.append(_text(_LEFT, y + 14, access_told(access)))
+    for told, times in Counter(map(access_told, step.accesses)).items():
+        parts.append(_text(_LEFT, y + 14, told if times == 1 else f"{times} × {told}"))
         y += 20
     svg = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y + 4}" width="100%" fill="{INK}" '

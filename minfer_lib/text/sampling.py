@@ -143,16 +143,25 @@ class Sampler:
 
     def __call__(self, logits: np.ndarray, history: Sequence[int] = ()) -> int:
         """Next token id from logits f32[vocab], after the ids in `history`."""
-        return draw(self.probabilities(logits, history), self._random.random())
+        ids, chances = self._chances(logits, history)
+        return int(ids[draw(chances, self._random.random())])
 
     def probabilities(self, logits: np.ndarray, history: Sequence[int] = ()) -> np.ndarray:
         """The chances of each token, f32[vocab], from which the next one is drawn."""
+        ids, chances = self._chances(logits, history)
+        result = np.zeros(len(logits), np.float32)
+        result[ids] = chances
+        return result
+
+    def _chances(self, logits: np.ndarray, history: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+        """The ids that top-k leaves, in order, and their chances: the later stages need not see the others."""
         logits = _checked(logits)
         logits = repeat_penalty(logits, self._recent(history), self.repeat_penalty)
         logits = top_k(logits, self.top_k)
-        logits = top_p(logits, self.top_p)
+        ids = np.flatnonzero(logits > -np.inf)
+        logits = top_p(logits[ids], self.top_p)
         logits = min_p(logits, self.min_p)
-        return softmax(temperature(logits, self.temperature))
+        return ids, softmax(temperature(logits, self.temperature))
 
     def _recent(self, history: Sequence[int]) -> Sequence[int]:
         if self.last_n == -1:

@@ -50,6 +50,7 @@ def test_lesson_07_runs_and_its_widgets_answer(lab):
     number = int(re.search(r"(\d+) of \d+", at.inner_text())[1])
 
     def moved_to(n: int) -> str:
+        """Waits until step n is told, which comes after its picture; the picture in words."""
         expect(at).to_contain_text(re.compile(rf"^\s*{n} of"))
         return lanes.get_attribute("aria-label")
 

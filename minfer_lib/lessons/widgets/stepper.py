@@ -71,11 +71,11 @@ class Stepper(widgets.VBox):
         picture, source, told = self._drawn(self.step)
         self._back.disabled, self._on.disabled = number == 1, number == count
         self.alt = f"Step {number} of {count}, line {self.step.line} of {self.step.kernel}: {picture.alt}"
-        self._title.value = (
+        self._source.value, self._picture.value = source, picture.svg
+        self._title.value = (  # last: who hears that the step is another one finds its picture there
             f'<div role="status" aria-live="polite" style="line-height:1.5;min-height:3em;font-size:14px">'
             f"<b>{number} of {count}</b> · {self.step.kernel}, line {self.step.line} · {told}</div>"
         )
-        self._source.value, self._picture.value = source, picture.svg
 
     def __repr__(self) -> str:
         return self.alt

@@ -49,7 +49,7 @@ UNPACK = {
 }
 _WITH_MIN = ("Q4_1", "Q5_1", "Q2_K", "Q4_K", "Q5_K")  # a second float a block: m or dmin
 
-TILES_FROM = 6  # below it rows one by one are faster: measured, up to 3 tokens (Q4_0, AMX) to 9 (Q4_K, AVX-512)
+TILES_FROM = 6  # rows one by one are faster for up to 3 tokens (Q4_0, AMX), and still for 8 (Q4_K, AVX-512): measured
 
 # The scratch memory of a worker, in bytes: sums, total, and a second one to turn it; then two floats a row and block,
 # and the codes.

@@ -21,6 +21,7 @@ from minfer_lib.simd.ops import load, splat, store
 from minfer_lib.simd.registers import u32x16
 
 PROBE_BYTES = 256 << 20  # larger than any cache on the way
+PASSES = 3  # of the probe, through all its bytes, each time that it is asked
 ROUNDS = 5
 
 
@@ -52,7 +53,11 @@ def _read_words(argument, part, parts):
 
 
 class CeilingProbe:
-    """The most bytes a second that `threads` threads can read from this machine's memory."""
+    """The most bytes a second that `threads` threads can read from this machine's memory.
+
+    n_bytes: beside a model, as many as a token of it reads. Where a cache keeps a part of them from token to token, it
+    keeps it for the probe too: some servers have hundreds of megabytes.
+    """
 
     def __init__(self, n_bytes: int = PROBE_BYTES) -> None:
         self.words = np.ones(n_bytes // 8, np.int64)  # ones: untouched zero pages would all be the same page
@@ -61,9 +66,11 @@ class CeilingProbe:
         argument = np.zeros(2 + threads, np.int64)
         argument[:2] = self.words.ctypes.data, self.words.size
         job = job_address(_read_words)
+        pool().run(job, argument.ctypes.data, threads)  # what a cache can keep is there afterwards
         start = time.perf_counter()
-        pool().run(job, argument.ctypes.data, threads)
-        return self.words.nbytes / (time.perf_counter() - start) / 1e9
+        for _ in range(PASSES):
+            pool().run(job, argument.ctypes.data, threads)
+        return PASSES * self.words.nbytes / (time.perf_counter() - start) / 1e9
 
 
 @dataclass(frozen=True)
@@ -113,7 +120,7 @@ def decode_speed(
     model: Model, n_tokens: int = 16, rounds: int = ROUNDS, probe: CeilingProbe | None = None
 ) -> DecodeSpeed:
     """Decode and ceiling, measured in alternation with the model's threads."""
-    probe = probe or CeilingProbe()
+    probe = probe or CeilingProbe(bytes_per_token(model))
     tokens, ceilings = [], []
     for _ in range(rounds):
         ceilings.append(probe.gigabytes_per_second(model.threads))

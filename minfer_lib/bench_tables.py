@@ -17,13 +17,13 @@ from minfer_lib.peer.plot import write_plot
 
 def decode_table(load: Callable[[int], Model], thread_counts: Iterable[int], n_tokens: int) -> dict:
     """load: number of threads -> the model, ready to run."""
-    probe, rows = bench.CeilingProbe(), []
+    rows = []
     for threads in thread_counts:
         model = load(threads)
         if not rows:
             print(f"{model.gguf.path.name}: {bench.bytes_per_token(model) / 1e6:.1f} MB of weights a token")
             print(f"{'threads':>8} {'tokens/s':>10} {'GB/s':>8} {'ceiling GB/s':>14} {'share':>7}")
-        row = bench.decode_speed(model, n_tokens, probe=probe)
+        row = bench.decode_speed(model, n_tokens)
         rows.append(row.as_dict())
         print(
             f"{threads:8} {row.tokens_per_second:10.1f} {row.gigabytes_per_second:8.2f} "

@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -273,7 +272,8 @@ def test_inspect_lets_no_file_steer_the_terminal(run, model, tmp_path):
 
 
 def test_bench_prints_a_row_for_each_number_of_threads(run, model, monkeypatch, tmp_path):
-    monkeypatch.setattr(bench, "CeilingProbe", partial(bench.CeilingProbe, 1 << 20))
+    probe = bench.CeilingProbe(1 << 20)
+    monkeypatch.setattr(bench, "CeilingProbe", lambda n_bytes: probe)
     monkeypatch.setattr(cli, "cpu_threads", lambda: 3)
     status, out, _ = run("bench", "--model", model, "--tokens", "2", "--json", str(tmp_path / "b.json"))
     assert status == 0 and [line.split()[0] for line in out.splitlines()[2:]] == ["1", "2", "3"]

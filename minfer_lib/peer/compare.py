@@ -54,11 +54,12 @@ class Compare:
 
     def __init__(self, path: Path, rounds: int = 7, probe: CeilingProbe | None = None) -> None:
         require_peer()
-        self.path, self.rounds, self.probe = path, rounds, probe or CeilingProbe()
+        self.path, self.rounds = path, rounds
         model = load_model(path)
         warmup(model)  # the engine's own process then finds all compiled
         self.context = min(CONTEXT, model.config.context)
         self._gigabytes = bytes_per_token(model) / 1e9
+        self.probe = probe or CeilingProbe(bytes_per_token(model))
         file_type = model.gguf.metadata.get("general.file_type")
         self.preset = next((name for name, preset in PRESETS.items() if preset.file_type == file_type), "")
 

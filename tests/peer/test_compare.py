@@ -94,7 +94,7 @@ def test_the_ratio_is_the_median_of_the_rounds():
 def test_the_command_prints_it_and_writes_its_files(tiny, llama_cpp, tmp_path, monkeypatch, capsys):
     """With real processes, the other engine a fake one."""
     monkeypatch.setattr(cli, "cpu_threads", lambda: 1)
-    monkeypatch.setattr(compare, "CeilingProbe", lambda: CeilingProbe(1 << 20))
+    monkeypatch.setattr(compare, "CeilingProbe", lambda n_bytes: CeilingProbe(1 << 20))
     monkeypatch.setattr(compare, "cpu_features", lambda: {"avx2"})
     monkeypatch.setattr(Compare, "start_and_memory", lambda self, threads: iter(()))  # one of them takes long
     numbers, table, plot = (tmp_path / name for name in ("peer.json", "table.md", "plot.svg"))
@@ -113,7 +113,7 @@ def test_the_command_prints_it_and_writes_its_files(tiny, llama_cpp, tmp_path, m
 
 
 def test_start_and_memory_is_asked_of_the_first_file_alone(tiny, fakes, monkeypatch):
-    monkeypatch.setattr(compare, "CeilingProbe", lambda: CeilingProbe(1 << 20))
+    monkeypatch.setattr(compare, "CeilingProbe", lambda n_bytes: CeilingProbe(1 << 20))
     paths = [tiny(context=512), tiny(context=512, format="Q8_0")]
     rows = bench_tables.peer_table(paths, [1, 2], 1, None, None)["peer"]
     assert [(row["model"], row["threads"]) for row in rows if row["what"] == "resident"] == [(paths[0].name, 2)]

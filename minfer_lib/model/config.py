@@ -86,7 +86,7 @@ def read_config(metadata: dict[str, Any]) -> Config:
         rope_base=get.positive("rope.freq_base", 10000.0),
         rope_scaling=scaling,
         rope_factor=factor,
-        rope_context=get.whole("rope.scaling.original_context_length", context),
+        rope_context=_original_context(get, scaling, context),
         rope_magnitude=_magnitude(get, scaling, factor),
         norm_eps=get.positive("attention.layer_norm_rms_epsilon"),
         context=context,
@@ -105,10 +105,19 @@ def read_config(metadata: dict[str, Any]) -> Config:
 def _scaling(get: _Reader) -> tuple[str, float]:
     """("none", "linear" or "yarn"; the factor). A factor without a type is linear; none at all is a factor of 1."""
     kind = get.metadata.get(f"{get.architecture}.rope.scaling.type", "linear")
-    if kind not in ("none", "linear", "yarn"):
+    if kind == "none":
+        return "none", 1.0
+    if kind not in ("linear", "yarn"):
         raise UnsupportedError(f"RoPE scaling {kind!r} is not built; built are none, linear and yarn.")
     factor = get.positive("rope.scaling.factor", get.positive("rope.scale_linear", 1.0))
-    return (kind, factor) if kind != "none" and factor != 1 else ("none", 1.0)
+    return (kind, factor) if factor != 1 else ("none", 1.0)
+
+
+def _original_context(get: _Reader, scaling: str, context: int) -> int:
+    """Only YaRN asks for it; 0 is the model's own. Source: llama-context.cpp (n_ctx_orig_yarn)."""
+    if scaling != "yarn":
+        return context
+    return get.whole("rope.scaling.original_context_length", 0, least=0) or context
 
 
 def _magnitude(get: _Reader, scaling: str, factor: float) -> float:
@@ -118,7 +127,9 @@ def _magnitude(get: _Reader, scaling: str, factor: float) -> float:
         return magnitude
     stretch = 1 + 0.1 * math.log(max(1, factor))
     for key, built in (("ext_factor", 1), ("attn_factor", stretch), ("beta_fast", 32), ("beta_slow", 1)):
-        if not math.isclose(get.positive(f"rope.scaling.yarn_{key}", built), built, rel_tol=1e-3):
+        value = get.number(f"rope.scaling.yarn_{key}", built)
+        automatic = key == "ext_factor" and value < 0
+        if not automatic and not math.isclose(value, built, rel_tol=1e-3):
             raise UnsupportedError(f"YaRN scaling with another {key} than {built:g} is not built.")
     return magnitude * stretch
 
@@ -166,14 +177,21 @@ class _Reader:
             raise UnsupportedError(f"{self.architecture}.{key} differs from layer to layer; that is not supported.")
         return value
 
-    def whole(self, key: str, default: int | None = None, most: int = 2**31 - 1) -> int:
+    def whole(self, key: str, default: int | None = None, most: int = 2**31 - 1, least: int = 1) -> int:
         value = self._get(key, default)
-        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
-            raise GgufError(f"{self.architecture}.{key} is {value!r}; it must be a whole number from 1 to {most}.")
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            wanted = f"it must be a whole number from {least} to {most}"
+            raise GgufError(f"{self.architecture}.{key} is {value!r}; {wanted}.")
         return value
 
-    def positive(self, key: str, default: float | None = None) -> float:
+    def number(self, key: str, default: float | None = None) -> float:
         value = self._get(key, default)
-        if not isinstance(value, (int, float)) or isinstance(value, bool) or not 1e-30 < value < 1e30:
-            raise GgufError(f"{self.architecture}.{key} is {value!r}; it must be a positive number of sane size.")
+        if not isinstance(value, (int, float)) or isinstance(value, bool):
+            raise GgufError(f"{self.architecture}.{key} is {value!r}; it must be a number.")
         return float(value)
+
+    def positive(self, key: str, default: float | None = None) -> float:
+        value = self.number(key, default)
+        if not 1e-30 < value < 1e30:
+            raise GgufError(f"{self.architecture}.{key} is {value!r}; it must be a positive number of sane size.")
+        return value

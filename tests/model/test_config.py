@@ -120,6 +120,8 @@ def test_numbers_that_do_not_fit_together(changed, says):
         (YARN | {"llama.rope.scaling.yarn_beta_fast": 16.0}, "beta_fast than 32"),
         (YARN | {"llama.rope.scaling.yarn_beta_slow": 2.0}, "beta_slow than 1"),
         (YARN | {"llama.rope.scaling.yarn_ext_factor": 0.5}, "ext_factor than 1"),
+        (YARN | {"llama.rope.scaling.yarn_ext_factor": 0.0}, "ext_factor than 1"),
+        (YARN | {"llama.rope.scaling.yarn_beta_fast": -1.0}, "beta_fast than 32"),
         (YARN | {"llama.rope.scaling.yarn_attn_factor": 1.0}, "attn_factor than 1.13863"),
         (YARN | {"llama.rope.scaling.yarn_log_multiplier": 0.1}, "log multiplier"),
         ({"llama.attention.scale": 0.1}, r"attention scale of its own \(llama.attention.scale = 0.1\)"),
@@ -147,6 +149,9 @@ def test_variants_that_would_give_wrong_numbers(changed, says):
     "changed",
     [
         {"llama.rope.scaling.type": "none", "llama.rope.scaling.factor": 4.0},
+        {"llama.rope.scaling.type": "none", "llama.rope.scaling.factor": 0.0},
+        {"llama.rope.scaling.original_context_length": 0},
+        {"llama.rope.scaling.original_context_length": 512},
         {"llama.rope.scaling.type": "linear"},
         {"llama.rope.scaling.type": "yarn", "llama.rope.scaling.factor": 1.0},
         {"llama.rope.scaling.finetuned": True},
@@ -175,6 +180,8 @@ def test_scaling():
     assert (yarn.rope_scaling, yarn.rope_factor, yarn.rope_context, yarn.context) == ("yarn", 4.0, 512, 2048)
     assert yarn.rope_magnitude == pytest.approx(1 + 0.1 * math.log(4))
     assert read_config(GOOD | YARN).rope_context == 2048
+    zero = {"llama.rope.scaling.original_context_length": 0, "llama.rope.scaling.yarn_ext_factor": -1.0}
+    assert read_config(GOOD | YARN | zero) == read_config(GOOD | YARN), "both mean: as llama.cpp chooses"
     as_converted = {"yarn_beta_fast": 32.0, "yarn_beta_slow": 1.0, "yarn_attn_factor": 1.1386294}
     assert read_config(GOOD | YARN | {f"llama.rope.scaling.{k}": v for k, v in as_converted.items()}).rope_factor == 4.0
     assert read_config(GOOD | {"llama.rope.scaling.attn_factor": 1.5}).rope_magnitude == 1.5

@@ -76,9 +76,13 @@ def read_scores(metadata: dict, count: int) -> list[float]:
     scores = _numbers(metadata, "scores", count, "iuf", "one number")
     if scores is None:
         return [0.0] * count
-    if np.isnan(scores).any():
-        raise GgufError(f"tokenizer.ggml.scores[{np.isnan(scores).argmax()}] is NaN: a score is a number to compare")
-    return scores.astype(np.float32).tolist()
+    with np.errstate(over="ignore"):  # such a score becomes infinite, and is refused
+        rounded = scores.astype(np.float32)
+    bad = np.isnan(rounded) | np.isinf(rounded) & np.isfinite(scores)
+    if bad.any():
+        at = bad.argmax()
+        raise GgufError(f"tokenizer.ggml.scores[{at}] is {scores[at]}: a score is a float32 to compare")
+    return rounded.tolist()
 
 
 def read_special_id(metadata: dict, name: str, count: int, default: int | None = None) -> int | None:

@@ -37,6 +37,8 @@ class Timing:
 
     def report(self) -> str:
         """A table of the parts and their steps: milliseconds a token, and their share of the wall time."""
+        if not self.tokens:
+            return "  no tokens yet"
 
         def line(name: str, seconds: float) -> str:
             return f"  {name:18}{seconds / self.tokens * 1e3:9.3f} ms {seconds / self.wall:7.1%}"

@@ -68,6 +68,11 @@ def test_a_difference_is_what_came_between(tiny):
     assert all(0 < between.steps[step] < after.steps[step] for step in after.steps)
 
 
+def test_before_the_first_token_there_is_nothing_to_report(tiny):
+    timing = mf.load_model(tiny()).session().timing
+    assert timing.report() == "  no tokens yet" and sum(timing.parts().values()) == 0
+
+
 def test_a_report_has_milliseconds_a_token_and_shares():
     steps = dict.fromkeys(STEPS, 0.0) | {"gate_up": 0.004, "logits": 0.002, "attention": 0.001}
     lines = Timing(tokens=2, steps=steps, sampling=0.0005, wall=0.01).report().splitlines()

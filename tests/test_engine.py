@@ -14,6 +14,7 @@ from tiny_models import Spec, write_model
 
 import minfer_lib as mf
 from minfer_lib import models
+from minfer_lib.perplexity import perplexity
 
 A, B, C = [5, 17, 200, 3], [99, 98, 97], [42, 7, 64, 128, 5]
 
@@ -459,6 +460,23 @@ def test_weights_that_are_not_numbers_end_in_an_error(tmp_path, format_):
     model = mf.load_model(write_model(tmp_path / "m.gguf", Spec(format=format_), weights))
     with pytest.raises(mf.ArgumentError, match="NaN"):
         list(model.generate(A, max_tokens=1))
+
+
+@pytest.mark.parametrize(("format_", "name"), [("Q8_0", "output.weight"), ("F32", "blk.1.ffn_up.weight")])
+def test_floats_that_are_not_numbers_end_in_an_error(tmp_path, format_, name):
+    """No quantizer sees these: they show in the logits alone."""
+    from tiny_models import random_weights
+
+    weights = random_weights(Spec())
+    weights[name][7, 5] = np.nan
+    spec = Spec(format=format_, formats={"output": "F32"})
+    model = mf.load_model(write_model(tmp_path / "m.gguf", spec, weights))
+    with pytest.raises(mf.ArgumentError, match="NaN"):
+        model.logits(A)
+    with pytest.raises(mf.ArgumentError, match="NaN"):
+        model.session().log_probabilities(A)
+    with pytest.raises(mf.ArgumentError, match="NaN"):
+        perplexity(model, "the " * 20, context=4)
 
 
 @pytest.mark.parametrize("ids, kept", [([1, 2, 3, 4, 9], 4), ([1, 2, 7], 2), ([1, 2, 3], 2), ([8], 0), ([1], 0)])

@@ -96,7 +96,7 @@ class Forward:
             self._run(0, len(self._steps))
         else:
             self._run_watched(x, logits, watch)
-        if record["bad"]:
+        if record["bad"] or not np.isfinite(logits).all():  # a quantizer sees the first; floats only end here
             raise ArgumentError("the numbers inside the model became NaN or infinite: its weights are damaged.")
         return logits
 

@@ -58,6 +58,16 @@ def test_a_conversation_is_one_session(model):
     assert page.count("<b>user:</b>") == page.count("<b>assistant:</b>") == 2
 
 
+def test_a_message_without_an_answer_is_not_in_the_conversation(model):
+    def fail(logits, ids):
+        raise mf.ArgumentError("no such token")
+
+    chat = ChatPanel(model, "in the", fail)
+    chat.run()
+    chat.wait()
+    assert chat.messages == [] and chat._speed.value == "no such token"
+
+
 def test_a_new_chat_forgets(model):
     chat = ChatPanel(model, "in the", max_tokens=3)
     chat.run()

@@ -21,7 +21,7 @@ class ChatPanel(GenerationPanel):
 
     def __init__(self, model: Model, message: str, sampler: Sampler | None = None, max_tokens: int = 200) -> None:
         self._template = ChatTemplate(model.gguf.metadata, model.tokenizer)
-        self._session, self.messages, self.fed = model.session(), [], 0
+        self._session, self.messages, self._asked, self.fed = model.session(), [], [], 0
         super().__init__(model, message, sampler, max_tokens)
         self._run.description, self._run.icon, self._run.tooltip = "Send", "comment", "Send the message"
         self._new = widgets.Button(description="New chat", icon="eraser", tooltip="Forget the conversation")
@@ -40,18 +40,17 @@ class ChatPanel(GenerationPanel):
             self._session.reset()
 
     def _tokens(self, prompt: str) -> Iterator[int]:
-        messages = [*self.messages, {"role": "user", "content": prompt}]
-        ids = self._session.keep_common(self._template.encode(messages))
-        self.messages, self.fed = messages, len(ids)
+        self._asked = [*self.messages, {"role": "user", "content": prompt}]  # said once it is answered
+        ids = self._session.keep_common(self._template.encode(self._asked))
+        self.fed = len(ids)
         self._prompt.value = ""
         return self._session.generate(ids, self.max_tokens, self.sampler, overflow="slide", stop=self._stop)
 
     def _draw(self, prompt: str, generated: str, count: int, state: str = "") -> None:
         super()._draw(prompt, generated, count, state)
-        answer = {"role": "assistant", "content": generated}
-        said = [*self.messages, answer]
+        said = [*self._asked, {"role": "assistant", "content": generated}]
         self._output.value = '<div style="white-space:pre-wrap;line-height:1.5">' + "".join(
             f"<div><b>{message['role']}:</b> {html.escape(message['content'])}</div>" for message in said
         ) + "</div>"  # fmt: skip
         if state:
-            self.messages.append(answer)
+            self.messages = said

@@ -15,7 +15,7 @@ from minfer_lib.bench import CeilingProbe, bytes_per_token
 from minfer_lib.engine import load_model
 from minfer_lib.peer.engines import OURS, THEIRS, Engine, require_peer
 from minfer_lib.quantize.preset import PRESETS
-from minfer_lib.simd.isa import cpu_features
+from minfer_lib.simd.isa import has_amx
 from minfer_lib.warmup import warmup
 
 DECODE, CEILING, PROMPT, NO_AMX = "decode", "weights read", "prompt of {}", "prompt of {}, no AMX"
@@ -64,7 +64,8 @@ class Compare:
         self.preset = next((name for name, preset in PRESETS.items() if preset.file_type == file_type), "")
 
     def speed(self, threads: int, n_decode: int = 48, prompts: Sequence[int] = (32, 256)) -> Iterator[Comparison]:
-        """Decode from an empty context, and what it reads; then prompts of so many tokens."""
+        """Decode from an empty context, and what it reads; then prompts of so many tokens, those that fit."""
+        prompts = [n for n in prompts if n <= self.context]
         n_decode = min(n_decode, self.context - 1)
         with self._engine(OURS, threads) as ours, self._engine(THEIRS, threads) as theirs:
             mine, other, ceiling = self._in_turn(
@@ -77,10 +78,10 @@ class Compare:
             for n in prompts:
                 pair = self._in_turn(lambda n=n: ours.prefill(n), lambda n=n: theirs.prefill(n))
                 yield self._row(PROMPT.format(n), threads, "tokens/s", *pair)
-            if "amx-int8" in cpu_features():
+            if prompts and has_amx():
                 with self._engine(OURS, threads, MINFER_NO_AMX="1") as without:
-                    pair = self._in_turn(lambda: without.prefill(n), lambda: theirs.prefill(n))
-                yield self._row(NO_AMX.format(n), threads, "tokens/s", *pair)
+                    pair = self._in_turn(lambda: without.prefill(prompts[-1]), lambda: theirs.prefill(prompts[-1]))
+                yield self._row(NO_AMX.format(prompts[-1]), threads, "tokens/s", *pair)
 
     def start_and_memory(self, threads: int) -> Iterator[Comparison]:
         """From nothing to the first token, without any compiled kernel too; then the memory of a full context."""

@@ -43,19 +43,21 @@ class LlamaCpp:
 
         self._model = llama_cpp.Llama(path, n_ctx=context, n_threads=threads, n_threads_batch=threads, verbose=False)
         self._model.eval([0])
+        self._n_vocab = self._model.n_vocab()
 
     def decode(self, n_tokens: int) -> float:
         self._model.reset()
         self._model.eval([0])
         start = time.perf_counter()
         for token in range(n_tokens):
-            self._model.eval([token])
+            self._model.eval([token % self._n_vocab])
         return n_tokens / (time.perf_counter() - start)
 
     def prefill(self, n_tokens: int) -> float:
+        ids = [token % self._n_vocab for token in range(n_tokens)]
         self._model.reset()
         start = time.perf_counter()
-        self._model.eval(list(range(n_tokens)))
+        self._model.eval(ids)
         return n_tokens / (time.perf_counter() - start)
 
 

@@ -44,7 +44,7 @@ def fakes(monkeypatch):
     FakeEngine.calls = []
     monkeypatch.setattr(compare, "Engine", FakeEngine)
     monkeypatch.setattr(compare, "require_peer", lambda: None)
-    monkeypatch.setattr(compare, "cpu_features", lambda: {"amx-int8"})
+    monkeypatch.setattr(compare, "has_amx", lambda: True)
     monkeypatch.setattr(CeilingProbe, "gigabytes_per_second", lambda self, threads: 40.0)
     return FakeEngine.calls
 
@@ -67,9 +67,16 @@ def test_what_decode_reads_is_held_against_the_probe(tiny, fakes):
 
 
 def test_without_amx_there_is_nothing_to_switch_off(tiny, fakes, monkeypatch):
-    monkeypatch.setattr(compare, "cpu_features", lambda: {"avx2"})
+    monkeypatch.setattr(compare, "has_amx", lambda: False)
     rows = Compare(tiny(context=512), 1, CeilingProbe(1 << 20)).speed(1)
     assert not any("AMX" in row.what for row in rows)
+
+
+def test_prompts_that_do_not_fit_are_left_out(tiny, fakes):
+    probe = CeilingProbe(1 << 20)
+    whats = [row.what for row in Compare(tiny(context=64), 1, probe).speed(1)]
+    assert whats == ["decode", "weights read", "prompt of 32", "prompt of 32, no AMX"]
+    assert [row.what for row in Compare(tiny(context=16), 1, probe).speed(1)] == ["decode", "weights read"]
 
 
 def test_memory_is_that_of_a_full_context_less_the_file(tiny, fakes):
@@ -95,7 +102,7 @@ def test_the_command_prints_it_and_writes_its_files(tiny, llama_cpp, tmp_path, m
     """With real processes, the other engine a fake one."""
     monkeypatch.setattr(cli, "cpu_threads", lambda: 1)
     monkeypatch.setattr(compare, "CeilingProbe", lambda n_bytes: CeilingProbe(1 << 20))
-    monkeypatch.setattr(compare, "cpu_features", lambda: {"avx2"})
+    monkeypatch.setattr(compare, "has_amx", lambda: False)
     monkeypatch.setattr(Compare, "start_and_memory", lambda self, threads: iter(()))  # one of them takes long
     numbers, table, plot = (tmp_path / name for name in ("peer.json", "table.md", "plot.svg"))
     path = tiny(context=512, metadata={"general.file_type": 3})

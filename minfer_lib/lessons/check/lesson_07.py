@@ -101,7 +101,7 @@ def warp_sum(function: Callable) -> None:
     """
 
     @wraps(function)
-    def counted(value: np.ndarray) -> tuple[float, int]:
+    def counted(value: np.ndarray) -> str:
         shuffles = []
 
         def shuffle_down(lanes: np.ndarray, n: int) -> np.ndarray:
@@ -110,20 +110,24 @@ def warp_sum(function: Callable) -> None:
             return np.asarray(lanes, np.float32)[np.where(lane + n < 32, lane + n, lane)]
 
         result = function(value, shuffle_down)
-        return float(np.broadcast_to(result, 32)[0]), len(shuffles)
+        return told(np.broadcast_to(result, 32)[0], value, len(shuffles))
+
+    def told(first: float, value: np.ndarray, shuffles: int) -> str:
+        return f"lane 0: {first:g}, {'right' if first == value.sum() else 'wrong'}; shuffles: {shuffles}, needed 5"
 
     one = np.eye(32, dtype=np.float32)
     values = [
         ("1 in lane 0, zero elsewhere", one[0],
-         "add what comes to what is there: value = value + shuffle_down(value, n). Five steps: 16, 8, 4, 2, 1."),
+         "lanes see each other through shuffles alone, and five are enough: add what comes to what is there."),
         ("1 in lane 31", one[31],
-         "the last lane's value must reach lane 0: 16 + 8 + 4 + 2 + 1 = 31. Beyond the last lane each gets its own."),
-        ("1 in lane 3", one[3], "lane 3 comes to lane 0 by the last two steps, down by 2 and by 1."),
+         "the last lane's value must reach lane 0: five shuffles, 31 lanes. Beyond the last lane each gets its own."),
+        ("1 in lane 3", one[3],
+         "a value that lies between must come too: each step goes on with the sums of the step before."),
         ("0 to 31", np.arange(32, dtype=np.float32),
          "each value counts once. Five shuffles are enough: each halves the number of sums that still count. Only "
          "shuffles bring a value to another lane; a sum over all lanes at once does not exist on the GPU."),
     ]  # fmt: skip
-    run(counted, [Case(what, (value,), (float(value.sum()), 5), cause) for what, value, cause in values])
+    run(counted, [Case(what, (value,), told(value.sum(), value, 5), cause) for what, value, cause in values])
 
 
 def find_culprit(function: Callable) -> None:

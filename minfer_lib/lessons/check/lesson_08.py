@@ -18,7 +18,8 @@ def rope_pairs(function: Callable) -> None:
     random = np.random.default_rng(8)
     cases = [
         ("a pair at position 1", np.array([1, 0], np.float32), 1, 10000.0,
-         "the first pair turns by exactly `position`: (cos 1, sin 1). A minus sign at the wrong sine turns it back."),
+         "the first pair turns by exactly `position`: (cos 1, sin 1). A minus sign at the wrong sine turns it back; "
+         "or you overwrote the old first number, which the new second one needs."),
         ("position 0", random.standard_normal(8), 0, 10000.0, "at position 0 nothing turns."),
         ("the first of four pairs", np.array([1, 2, 0, 0, 0, 0, 0, 0]), 3, 10000.0,
          "pair i is elements 2i and 2i + 1, neighbours. Pairs (i, i + n/2) are another model's order."),
@@ -44,8 +45,14 @@ def _turned(x: np.ndarray, position: int, base: float) -> np.ndarray:
     return np.stack([points.real, points.imag], axis=1).ravel()
 
 
+MOST_COPIES = 5  # of the cache, while 25 rows are appended to 20
+
+
 def append_row(function: Callable) -> None:
-    """function(cache, n, row) -> a cache, f16[m >= n + 1, d], whose first n rows are the old ones and row n the new."""
+    """function(cache, n, row) -> a cache, f16[m >= n + 1, d], whose first n rows are the old ones and row n the new.
+
+    A cache that grows row by row, or is copied for each, is refused.
+    """
     random = np.random.default_rng(20)
     rows = random.standard_normal((45, 4)).astype(np.float16)
     cases = [
@@ -60,10 +67,17 @@ def append_row(function: Callable) -> None:
 
     @wraps(function)
     def appended(cache: np.ndarray, n: int, row: np.ndarray, times: int) -> np.ndarray:
+        copies = 0
         for i in range(times):
-            cache = np.asarray(function(cache, n + i, row * (i + 1)))
+            before, cache = cache, np.asarray(function(cache, n + i, row * (i + 1)))
+            copies += not np.may_share_memory(before, cache)
         if cache.dtype != np.float16:
             raise CheckFailedError(f"the cache became {cache.dtype}: half as many tokens fit. np.zeros needs a dtype.")
+        if copies > MOST_COPIES:
+            raise CheckFailedError(
+                f"{copies} of {times} tokens copied the whole cache. Copy it only when it is full, to one of twice the "
+                "size, and write the row in place: then few tokens do."
+            )
         return cache[: n + times]
 
     run(
@@ -137,13 +151,16 @@ SURE = 0.6
 
 def sure_prompt(function: Callable) -> None:
     """function() -> a text of 4 tokens or more after which the course's model gives one token a chance of SURE."""
-    model, told = load_model(models.choose().path), []
+    choice = models.choose()
+    model, told = load_model(choice.path), []
 
     @wraps(function)
     def chance() -> float:
         text = function()
         if not isinstance(text, str):
             raise CheckFailedError(f"{function.__name__} returns a {type(text).__name__}; a prompt is a str.")
+        if text.strip() == choice.prompt:
+            raise CheckFailedError(f"{text!r} is this notebook's prompt; write one of your own.")
         ids = model.tokenizer.encode(text)
         if len(ids) < 4:
             raise CheckFailedError(f"{text!r} is {len(ids)} tokens; write at least four.")

@@ -42,7 +42,8 @@ def run(function: Callable, cases: Sequence[Case]) -> None:
             raise
         if _must_raise(case) or not _equal(got, case.expected, case.tolerance):
             raise CheckFailedError(_message(function.__name__, case, got))
-    print(f"✓ {function.__name__}: right in all {len(cases)} cases")
+    right = f"all {len(cases)} cases" if len(cases) > 1 else "its one case"
+    print(f"✓ {function.__name__}: right in {right}")
 
 
 def _copied(argument: Any) -> Any:

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from minfer_lib import models
+
 # rope_pairs
 
 
@@ -42,7 +44,7 @@ def rope_pairs__from_one(x, position, base):
 
 
 def rope_pairs__overwritten(x, position, base):
-    """(cos 1, sin 1)"""
+    """you overwrote the old first number"""
     n = x.size
     angle = position * base ** (-np.arange(0, n, 2) / n)
     x[0::2] = x[0::2] * np.cos(angle) - x[1::2] * np.sin(angle)
@@ -104,6 +106,11 @@ def append_row__forty_at_most(cache, n, row):
         return cache
     cache[n] = row
     return cache
+
+
+def append_row__one_row_more_each_time(cache, n, row):
+    """25 of 25 tokens copied"""
+    return np.vstack([cache[:n], row])
 
 
 # choose_token
@@ -200,6 +207,11 @@ def sure_prompt__anything_may_follow():
 def sure_prompt__too_short():
     """at least four"""
     return "Yes"
+
+
+def sure_prompt__the_notebooks_own():
+    """write one of your own"""
+    return models.choose().prompt
 
 
 def sure_prompt__no_text():

@@ -76,13 +76,14 @@ def mm_tiles(tiles, w, w_at, row_bytes, first, last, panels, n_tokens, n_blocks,
     """
     sums, total, turned = scratch[_SUMS:_TOTAL], scratch[_TOTAL:_TURNED], scratch[_TURNED:_SCALES]
     codes = scratch[_SCALES + 4 * scales.size :]
-    panel_bytes = panels.size // max(1, -(-n_tokens // TOKENS))
+    turns = max(1, -(-n_tokens // TOKENS))
+    panel_bytes = panels.size // turns
     begin(tiles)
     for o in range(first, last, ROWS):
         rows = min(ROWS, last - o)
         for row in range(rows):
             unpack_row(tiles, w, w_at + (o + row) * row_bytes, n_blocks, row, codes, scales)
-        following, share = w_at + (o + ROWS) * row_bytes, ROWS * row_bytes * TOKENS // n_tokens
+        following, share = w_at + (o + ROWS) * row_bytes, ROWS * row_bytes // turns
         for t in range(0, n_tokens, TOKENS):
             prefetch_lines(w, following + t // TOKENS * share, share)  # the rows that come next, a piece each turn
             for token in range(t, min(t + TOKENS, n_tokens)):
@@ -234,22 +235,27 @@ def _zip_rows(rows, out):
 
 def begin(tiles):
     """In compiled code: make the tile registers ready."""
+    raise NotImplementedError
 
 
 def end(tiles):
     """In compiled code: give them back."""
+    raise NotImplementedError
 
 
 def block_sizes(tiles):
     """In compiled code: bytes of a block in a panel, and of the codes of 16 rows."""
+    raise NotImplementedError
 
 
 def unpack_row(tiles, w, w_at, n_blocks, row, codes, scales):
     """In compiled code: the row at byte w_at of w as row `row` of codes and scales."""
+    raise NotImplementedError
 
 
 def multiply_tile(tiles, codes, scales, panel, n_blocks, rows, sums, total):
     """In compiled code: total += codes x panel, all blocks of `rows` rows."""
+    raise NotImplementedError
 
 
 @overload(begin)

@@ -99,12 +99,13 @@ def _parser() -> argparse.ArgumentParser:
     bench = command(_bench, "tokens/s, and the roof that this machine's memory sets")
     _model_options(bench)
     bench.add_argument("--tokens", type=_positive, default=16, help="tokens a round (%(default)s)")
-    bench.add_argument("--kernels", action="store_true", help="the dot products alone, from cache and from memory")
-    bench.add_argument("--peer", nargs="*", metavar="MODEL", help="beside llama.cpp, on these models (the default one)")
-    bench.add_argument("--rounds", type=_positive, default=7, help="with --peer: rounds a measurement (%(default)s)")
+    what = bench.add_mutually_exclusive_group()
+    what.add_argument("--kernels", action="store_true", help="the dot products alone, from cache and from memory")
+    what.add_argument("--peer", nargs="*", metavar="MODEL", help="beside llama.cpp, on these models (the default one)")
+    bench.add_argument("--rounds", type=_positive, help="with --peer: rounds a measurement (7)")
     bench.add_argument("--table", type=Path, metavar="FILE", help="with --peer: the goals and what was reached (.md)")
     bench.add_argument("--plot", type=Path, metavar="FILE", help="with --peer: the ratios as a picture (.svg, .png)")
-    bench.add_argument("--gpu", action="store_true", help="the kernels on this machine's GPU, beside reading alone")
+    what.add_argument("--gpu", action="store_true", help="the kernels on this machine's GPU, beside reading alone")
     bench.add_argument("--json", type=Path, metavar="FILE", help="write the numbers to FILE too")
 
     fetch = command(_fetch, "download a model")
@@ -305,6 +306,8 @@ def _printable(text: str) -> str:
 
 
 def _bench(args: argparse.Namespace) -> None:
+    if args.peer is None and (args.rounds or args.table or args.plot):
+        raise ArgumentError("--rounds, --table and --plot go with --peer.")
     for file in filter(None, (args.json, args.table, args.plot)):
         if not file.resolve().parent.is_dir():  # said before minutes of measuring, not after
             raise ArgumentError(f"{file} cannot be written: there is no folder {file.parent}.")
@@ -315,7 +318,7 @@ def _bench(args: argparse.Namespace) -> None:
         numbers = bench_tables.gpu_table()
     elif args.peer is not None:
         paths = [models.resolve(name) for name in args.peer] or [_model_path(args)]
-        numbers = bench_tables.peer_table(paths, counts, args.rounds, args.plot, args.table)
+        numbers = bench_tables.peer_table(paths, counts, args.rounds or 7, args.plot, args.table)
     else:
         path = _model_path(args)
         numbers = bench_tables.decode_table(lambda threads: _warm(path, threads, args.context), counts, args.tokens)

@@ -13,6 +13,8 @@ from tiny_models import CONTROLS, MERGES, Spec, random_weights, write_model
 
 import minfer_lib as mf
 from minfer_lib import bench, cli, models, work
+from minfer_lib.matmul.tiles import tiles_for
+from minfer_lib.warmup import warmup
 
 SPEED = re.compile(r"\[(\d+) tokens, \d+\.\d tokens/s\]")
 
@@ -284,17 +286,38 @@ def test_bench_prints_a_row_for_each_number_of_threads(run, model, monkeypatch, 
     assert status == 0 and len(out.splitlines()) == 3
 
 
-@pytest.mark.parametrize("option", ["--json", "--table", "--plot"])
+@pytest.mark.parametrize("option", [["--json"], ["--peer", "--table"], ["--peer", "--plot"]])
 def test_bench_that_cannot_write_says_so_first(run, model, monkeypatch, tmp_path, option):
     monkeypatch.setattr(bench, "CeilingProbe", None)  # nothing is measured
     file = tmp_path / "no" / "b.svg"
-    status, out, err = run("bench", "--model", model, "--tokens", "1", "--threads", "1", option, str(file))
+    status, out, err = run("bench", "--model", model, "--tokens", "1", "--threads", "1", *option, str(file))
     assert status == 1 and out == "" and "b.svg" in err and "Traceback" not in err
+
+
+@pytest.mark.parametrize("option", ["--rounds", "--table", "--plot"])
+def test_what_only_the_comparison_takes(run, option):
+    status, out, err = run("bench", option, "3")
+    assert status == 1 and out == "" and "go with --peer" in err
+
+
+@pytest.mark.parametrize("two", [["--kernels", "--gpu"], ["--gpu", "--peer"], ["--kernels", "--peer"]])
+def test_bench_measures_one_thing(two, capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["bench", *two])
+    assert "not allowed with" in capsys.readouterr().err
 
 
 def test_warmup(run, model):
     status, out, _ = run("warmup", "--model", model)
     assert status == 0 and re.fullmatch(r"ready in \d+\.\d s\n", out)
+
+
+def test_the_bar_of_warmup_names_every_kernel(tiny, monkeypatch):
+    names = []
+    monkeypatch.setattr("minfer_lib.warmup.tqdm.set_postfix_str", lambda bar, name: names.append(name))
+    warmup(mf.load_model(tiny(format="Q4_1")))
+    tiles = ["tiles of Q4_1"] if tiles_for("Q4_1") else []
+    assert names == ["quantize to Q8_0", "rows of Q4_1", *tiles, "forward pass", "first token"]
 
 
 def test_start_and_restore_print_what_they_did(run, monkeypatch):

@@ -11,6 +11,7 @@ _LOOKS = {  # a part -> its title, its colour, and lines that tell it without on
     "sampling": ("sampling", GREEN, "xx"),
     "rest": ("the rest", GREY, ".."),
 }
+_STEPS = {"attention": "scores and mix"}  # a step that has its part's name -> another
 
 
 def time_picture(timing: Timing) -> Picture:
@@ -19,7 +20,11 @@ def time_picture(timing: Timing) -> Picture:
     for part, seconds in timing.parts().items():
         bars.append((_LOOKS[part][0], seconds, part, True))
         if part != "rest":
-            bars += [(step, timing.steps[step], part, False) for step in PARTS[part] if step in timing.steps]
+            bars += [
+                (_STEPS.get(step, step), timing.steps[step], part, False)
+                for step in PARTS[part]
+                if step in timing.steps
+            ]
     with style():
         axes = new_axes(7.6, 0.8 + 0.3 * len(bars))
         axes.figure.get_layout_engine().set(w_pad=0.2)  # a browser's letters may be wider than matplotlib's

@@ -55,7 +55,8 @@ def test_the_chosen_threads_units_are_filled():
     svg = geometry_picture(geometry, 0, 44).svg
     filled, edged = (re.search(rf'<path d="([^"]*)" {look}', svg)[1] for look in ('fill="#D55E00"', 'fill="#56B4E9"'))
     assert filled.count("M") == 3 and edged.count("M") == 3 * 32 - 3
-    assert "44 = (block 5, sub-block 4), 300 = (block 37, sub-block 4)" in geometry_picture(geometry, 0, 44).alt
+    told = geometry_picture(geometry, 0, 44).alt
+    assert "44 = (super-block 5, sub-block 4), 300 = (super-block 37, sub-block 4)" in told
 
 
 def test_idle_threads_are_told_why():

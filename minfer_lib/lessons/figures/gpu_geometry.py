@@ -19,7 +19,7 @@ def geometry_picture(geometry: Geometry, block: int = 0, thread: int = 0) -> Dra
     place = geometry.place(block, thread)
     parts = _grid(geometry, block)
     top = 62
-    parts.append(_text(0, top, f"block {block}: {_count(geometry.launch.warps, 'warp')} of {WARP} lanes"))
+    parts.append(_text(0, top, f"thread block {block}: {_count(geometry.launch.warps, 'warp')} of {WARP} lanes"))
     parts.append(_text(_WIDTH, top, "in a lane: how many units of a row it takes", "end", 0.8))
     parts += _lanes(geometry, place, top + 8)
     top += 8 + _LINE * geometry.launch.warps + 26
@@ -35,8 +35,8 @@ def geometry_picture(geometry: Geometry, block: int = 0, thread: int = 0) -> Dra
 
 
 def thread_told(geometry: Geometry, place: Place) -> str:
-    """ "Thread 37 of block 0 is lane 5 of warp 1. It takes units 37, 293, 549 of row 0: (block 4, sub-block 5) …"."""
-    who = f"Thread {place.thread} of block {place.block} is lane {place.lane} of warp {place.warp}."
+    """ "Thread 37 of thread block 0 is lane 5 of warp 1. It takes 3 units of row 0: 37 = (super-block 4, …) …"."""
+    who = f"Thread {place.thread} of thread block {place.block} is lane {place.lane} of warp {place.warp}."
     if not place.units:
         return f"{who} It is idle: {_why_idle(geometry, place)}."
     rows = f"row{'s' * (len(place.rows) > 1)} {', '.join(map(str, place.rows))}"
@@ -48,8 +48,8 @@ def thread_told(geometry: Geometry, place: Place) -> str:
 def unit_told(geometry: Geometry, unit: int) -> str:
     """Where in a row of super-blocks a unit lies."""
     if geometry.unit_values == 256:
-        return f"block {unit}"
-    return f"{unit} = (block {unit // 8}, sub-block {unit % 8})"
+        return f"super-block {unit}"
+    return f"{unit} = (super-block {unit // 8}, sub-block {unit % 8})"
 
 
 def _why_idle(geometry: Geometry, place: Place) -> str:
@@ -63,7 +63,7 @@ def _grid(geometry: Geometry, block: int) -> list[str]:
     n = geometry.blocks
     shown = list(range(min(n, _MOST)))
     rows = _count(geometry.launch.rows, "row")
-    parts = [_text(0, 14, f"grid: {n:,} blocks, {rows} each")]
+    parts = [_text(0, 14, f"grid: {n:,} thread blocks, {rows} each")]
     if block not in shown:
         shown[-2:] = [-1, block]
     for at, number in enumerate(shown):
@@ -112,7 +112,7 @@ def _lane(here: Place, x: int, y: int, chosen: bool) -> list[str]:
 def _row_title(geometry: Geometry, place: Place) -> str:
     if not place.rows:
         return f"this warp has no row: the matrix has {geometry.n_out:,}"
-    unit = "blocks of 256 values" if geometry.unit_values == 256 else "units of 32 values, eight a super-block"
+    unit = "super-blocks of 256 values" if geometry.unit_values == 256 else "units of 32 values, eight a super-block"
     return f"row {place.rows[0]:,}: {geometry.units:,} {unit}; the chosen lane's are filled, its warp's are edged"
 
 
@@ -141,7 +141,7 @@ def _told(geometry: Geometry) -> str:
     launch = geometry.launch
     return (
         f"A matrix of {geometry.n_out:,} rows of {geometry.n_in:,} values, {_count(launch.rows, 'row')} a block: "
-        f"{geometry.blocks:,} blocks of {_count(launch.warps, 'warp')}, {geometry.threads:,} threads. A row has "
+        f"{geometry.blocks:,} thread blocks of {_count(launch.warps, 'warp')}, {geometry.threads:,} threads. A row has "
         f"{geometry.units} units for {launch.row_threads} threads, {geometry.idle_threads} of them idle."
     )
 

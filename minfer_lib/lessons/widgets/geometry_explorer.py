@@ -10,7 +10,7 @@ from minfer_lib.gpu.geometry import GPUS, Geometry, Gpu, Launch
 from minfer_lib.lessons.figures.gpu_geometry import flight_picture, geometry_picture, thread_told
 from minfer_lib.lessons.outline import outline
 
-UNITS = {"a unit of 32": 32, "a whole block of 256": 256}
+UNITS = {"a unit of 32": 32, "a whole super-block": 256}
 LAYOUTS = {  # name -> warps, rows a block, values that a lane takes at a time, bytes that it waits for
     "the old kernel": (2, 8, 256, 4), "seed 3": (8, 1, 32, 4), "a warp a row": (4, 4, 32, 16),
 }  # fmt: skip
@@ -130,9 +130,10 @@ class GeometryExplorer(widgets.VBox):
     def _numbers(self) -> str:
         g, gpu = self.geometry, self.gpu
         return (
-            f"{g.blocks:,} blocks · {g.launch.threads} threads = <b>{g.threads:,} threads</b> launched; the {gpu.name} "
-            f"holds {gpu.resident_threads:,} at once<br>{g.units} units a row for {g.launch.row_threads} threads: "
-            f"<b>{g.idle_threads} idle</b>; {g.utilization:.0%} of the lanes' steps hold a unit"
+            f"{g.blocks:,} thread blocks · {g.launch.threads} threads = <b>{g.threads:,} threads</b> launched; "
+            f"the {gpu.name} holds {gpu.resident_threads:,} at once<br>{g.units} units a row "
+            f"for {g.launch.row_threads} threads: <b>{g.idle_threads} idle</b>; "
+            f"{g.utilization:.0%} of the lanes' steps hold a unit"
         )
 
     def __repr__(self) -> str:

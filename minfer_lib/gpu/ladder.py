@@ -11,16 +11,16 @@ from __future__ import annotations
 import numpy as np
 
 from minfer_lib.gpu.f32_blocks import scale_min
-from minfer_lib.gpu.ops import dp4a, f16_to_f32, load4, load8, load16
+from minfer_lib.gpu.ops import coherent4, coherent8, coherent16, dp4a, f16_to_f32, load4
 from minfer_lib.gpu.units import NIBBLES, ONES, PAD40, Unit, dot16, high16, low16, pair_activations, q4_k_load
 
 
 def seed_activations(x, u):
     """Block u of pad40: d, and its codes as eight words."""
     at = 40 * u
-    a, b, c, d = load4(x, at + 4), load4(x, at + 8), load4(x, at + 12), load4(x, at + 16)
-    e, f, g, h = load4(x, at + 20), load4(x, at + 24), load4(x, at + 28), load4(x, at + 32)
-    return f16_to_f32(load4(x, at)), (a, b, c, d, e, f, g, h)
+    a, b, c, d = coherent4(x, at + 4), coherent4(x, at + 8), coherent4(x, at + 12), coherent4(x, at + 16)
+    e, f, g, h = coherent4(x, at + 20), coherent4(x, at + 24), coherent4(x, at + 28), coherent4(x, at + 32)
+    return f16_to_f32(coherent4(x, at)), (a, b, c, d, e, f, g, h)
 
 
 def seed_load(w, at, n, u):
@@ -49,7 +49,8 @@ def wide_activations(x, u):
     """16 codes of each of the two sub-blocks of unit u's lane, and their d."""
     at = 96 * (u >> 1)
     codes = at + 16 + 16 * (u & 1)
-    return load16(x, codes), load16(x, codes + 48), f16_to_f32(load8(x, at)[0]), f16_to_f32(load8(x, at + 48)[0])
+    first, second = coherent8(x, at), coherent8(x, at + 48)
+    return coherent16(x, codes), coherent16(x, codes + 48), f16_to_f32(first[0]), f16_to_f32(second[0])
 
 
 def wide_dot(q, u, x):

@@ -14,6 +14,9 @@ import numpy as np
 from minfer_lib.errors import UnsupportedError
 
 # What an operation does with its operands alone
+#
+# load and stream read what nobody writes while the kernel runs: weights. They may be done early, before previous_done.
+# What a kernel ahead may still be writing, as the quantizer writes activations, is read by coherent.
 
 
 def load2(array, at):
@@ -48,6 +51,21 @@ def stream8(array, at):
 
 def stream16(array, at):
     """load16, not kept in the L1 cache."""
+    return load16(array, at)
+
+
+def coherent4(array, at):
+    """load4, of memory that kernels write; it stays behind the `previous_done` ahead of it. PTX: ld.global.u32."""
+    return load4(array, at)
+
+
+def coherent8(array, at):
+    """load8, of memory that kernels write. PTX: ld.global.v2.u32."""
+    return load8(array, at)
+
+
+def coherent16(array, at):
+    """load16, of memory that kernels write. PTX: ld.global.v4.u32."""
     return load16(array, at)
 
 

@@ -1,7 +1,8 @@
 """The operations of ops.py for numba-cuda: each as its PTX instruction. Importing this module needs numba-cuda.
 
 An instruction without `effect` may be moved, merged or dropped by the compiler, as arithmetic and as loads of weights
-may: nobody writes them while a kernel runs.
+may: nobody writes them while a kernel runs, which is also what `.nc` promises. Activations are written by the kernel
+ahead, perhaps while this one runs already: their loads are without `.nc`, and with `effect` they stay behind the wait.
 """
 
 from __future__ import annotations
@@ -78,6 +79,10 @@ def _operands(context, builder, arguments, values, shared) -> list[tuple]:
 
 def _load(kind: str, result: types.Type, registers: str) -> Callable:
     return _instruction(f"ld.global.nc{kind} {registers};", result, BYTES, PLACE)
+
+
+def _coherent(kind: str, result: types.Type, registers: str) -> Callable:
+    return _instruction(f"ld.global{kind} {registers};", result, BYTES, PLACE, effect=True)
 
 
 def _staged(kind: str, result: types.Type, registers: str) -> Callable:
@@ -171,6 +176,9 @@ PTX: dict[Callable, Callable] = {
     ops.stream4: _load(".L1::no_allocate.u32", WORD, _ONE),
     ops.stream8: _load(".L1::no_allocate.v2.u32", WORDS[2], _TWO),
     ops.stream16: _load(".L1::no_allocate.v4.u32", WORDS[4], _FOUR),
+    ops.coherent4: _coherent(".u32", WORD, _ONE),
+    ops.coherent8: _coherent(".v2.u32", WORDS[2], _TWO),
+    ops.coherent16: _coherent(".v4.u32", WORDS[4], _FOUR),
     ops.staged2: _instruction(
         "{ .reg .b16 h; ld.shared.u16 h, [$1]; cvt.u32.u16 $0, h; }", WORD, BYTES, PLACE, effect=True, shared=(0,)
     ),

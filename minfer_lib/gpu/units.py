@@ -24,12 +24,14 @@ import numpy as np
 from minfer_lib.gpu.ops import (
     bits,
     byte_perm,
+    coherent4,
+    coherent8,
+    coherent16,
     dp4a,
     f16_to_f32,
     funnel_right,
     load2,
     load4,
-    load8,
     load16,
     signed_byte,
     staged2,
@@ -116,8 +118,8 @@ def even16(w, at, odd):
 def block_activations(x, u):
     """Block u: its codes as two times four words, d, the sum of the codes."""
     at = 48 * u
-    head = load8(x, at)
-    return load16(x, at + 16), load16(x, at + 32), f16_to_f32(head[0]), np.int32(head[1])
+    head = coherent8(x, at)
+    return coherent16(x, at + 16), coherent16(x, at + 32), f16_to_f32(head[0]), np.int32(head[1])
 
 
 def q4_0_load(w, at, n, u):
@@ -170,10 +172,10 @@ def pair_activations(x, u):
     """
     odd = u & 1
     at = 96 * (u >> 1)
-    first, second = load8(x, at), load8(x, at + 48)
+    first, second = coherent8(x, at), coherent8(x, at + 48)
     d0, d1 = f16_to_f32(first[0]), f16_to_f32(second[0])
     d_sum = d1 * np.float32(np.int32(second[1])) if odd else d0 * np.float32(np.int32(first[1]))
-    return load16(x, at + 16 + 16 * odd), load16(x, at + 64 + 16 * odd), d0, d1, d_sum
+    return coherent16(x, at + 16 + 16 * odd), coherent16(x, at + 64 + 16 * odd), d0, d1, d_sum
 
 
 def pair_scales(head, c):
@@ -244,13 +246,13 @@ def quad_activations(x, u):
     """Lane c of a super-block: of its half's four activation blocks 8 codes, d, and 32 * the sum of these codes."""
     at = 192 * (u >> 2)
     codes = at + 16 + 8 * (u & 3)
-    a, b, c, d = load8(x, codes), load8(x, codes + 48), load8(x, codes + 96), load8(x, codes + 144)
+    a, b, c, d = coherent8(x, codes), coherent8(x, codes + 48), coherent8(x, codes + 96), coherent8(x, codes + 144)
     ones = ONES, ONES
     scales = (
-        f16_to_f32(load4(x, at)),
-        f16_to_f32(load4(x, at + 48)),
-        f16_to_f32(load4(x, at + 96)),
-        f16_to_f32(load4(x, at + 144)),
+        f16_to_f32(coherent4(x, at)),
+        f16_to_f32(coherent4(x, at + 48)),
+        f16_to_f32(coherent4(x, at + 96)),
+        f16_to_f32(coherent4(x, at + 144)),
     )
     return (a, b, c, d), scales, (dot8(ones, a) << 5, dot8(ones, b) << 5, dot8(ones, c) << 5, dot8(ones, d) << 5)
 
@@ -324,7 +326,7 @@ UNITS = {
 def staged(load: Callable) -> Callable:
     """A unit's `load`, reading from the block's staging memory instead of from the whole matrix."""
     ops_of = {
-        load2: staged2, load4: staged4, load8: staged8, load16: staged16,
+        load2: staged2, load4: staged4, load16: staged16,
         stream4: staged4, stream8: staged8, stream16: staged16,
     }  # fmt: skip
 

@@ -230,6 +230,7 @@ class Expressions:
 MEMORY = {  # operation(array, index, …) -> what it does, and to how many bytes
     ops.load2: ("load", 2), ops.load4: ("load", 4), ops.load8: ("load", 8), ops.load16: ("load", 16),
     ops.stream4: ("load", 4), ops.stream8: ("load", 8), ops.stream16: ("load", 16), ops.store4: ("store", 4),
+    ops.coherent4: ("load", 4), ops.coherent8: ("load", 8), ops.coherent16: ("load", 16),
     ops.staged2: ("load", 2), ops.staged4: ("load", 4), ops.staged8: ("load", 8), ops.staged16: ("load", 16),
 }  # fmt: skip
 _NUMBERS = {"bool", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)), "float32", "float64"}

@@ -31,6 +31,14 @@ ALL = {name: (name, unit) for name, unit in UNITS.items()} | {
 LAUNCHES = [SEED, Launch(2, 2), Launch(2, 1), Launch(2, 2, together=2), Launch(1, 4, together=4)]
 
 
+@pytest.mark.parametrize("case", ALL)
+def test_activations_are_read_coherently(case):
+    """They are written while the kernel that reads them may be running, and `.nc` loads are for what stays constant."""
+    used = set(ALL[case][1].activations.__code__.co_names)
+    assert any(name.startswith("coherent") for name in used)
+    assert not any(name.startswith(("load", "stream")) for name in used)
+
+
 def product(unit, launch, w, x, kernel=mmvq):
     """What mmvq stores, on simulated warps."""
     laid = unit.layout(w) if unit.layout else w

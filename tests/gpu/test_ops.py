@@ -13,7 +13,8 @@ def word(*four):
 def test_loads():
     memory = np.arange(32, dtype=np.uint8)
     assert ops.load2(memory, 6) == 0x0706
-    assert ops.load4(memory, 4) == ops.stream4(memory, 4) == ops.staged4(memory, 4) == 0x07060504
+    assert ops.load4(memory, 4) == ops.stream4(memory, 4) == 0x07060504
+    assert ops.coherent4(memory, 4) == ops.staged4(memory, 4) == 0x07060504
     assert ops.load8(memory, 8) == (0x0B0A0908, 0x0F0E0D0C)
     assert ops.load16(memory, 16) == (0x13121110, 0x17161514, 0x1B1A1918, 0x1F1E1D1C)
     ops.store4(memory, 4, -2)

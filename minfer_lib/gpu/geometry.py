@@ -200,7 +200,7 @@ GPUS = {
     gpu.name: gpu
     for gpu in (
         Gpu("GB10", 48, 1536, 252.7, 800e-9, "bandwidth: seed 3's probe; latency: an estimate for its LPDDR5X"),
-        Gpu("H200", 132, 2048, 4486.7, 339.3e-9, "both measured: data/measurements/h200.json"),
+        Gpu("H200", 132, 2048, 4485.2, 336.0e-9, "both measured: data/measurements/h200.json"),
     )
 }
 

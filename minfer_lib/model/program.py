@@ -16,7 +16,6 @@ from minfer_lib.matmul.clock import ticks
 from minfer_lib.matmul.panels import fill_panels
 from minfer_lib.matmul.pool import barrier
 from minfer_lib.matmul.tiles import TILES_FROM
-from minfer_lib.model.attention import attend
 from minfer_lib.model.attention_fours import attend_fours
 from minfer_lib.model.kv_cache import store_f16
 from minfer_lib.model.norm_rope import rms_norm, rope_halves, rope_pairs, swiglu
@@ -309,8 +308,4 @@ def _attend(p, at, part, parts):
     heads = floats_at(p.heads, p.n_tokens, p.n_heads * p.head_dim)
     keys, values = _cache(p, at.keys), _cache(p, at.values)
     scores = floats_at(p.scores + 16 * part * p.context, 4, p.context)
-    if p.n_tokens < 4:
-        first, last = even_split(part, parts, p.n_tokens * p.n_heads)
-        attend(q, keys, values, p.position, p.scale, first, last, scores[0], heads)
-    else:
-        attend_fours(q, keys, values, p.position, p.scale, part, parts, scores, heads)
+    attend_fours(q, keys, values, p.position, p.scale, part, parts, scores, heads)

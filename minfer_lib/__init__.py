@@ -10,7 +10,7 @@
 """
 
 from minfer_lib.dot.api import dot
-from minfer_lib.engine import Model, Session, load_model
+from minfer_lib.engine.session import Model, Session, load_model
 from minfer_lib.errors import (
     ArgumentError,
     ContextFullError,

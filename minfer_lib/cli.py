@@ -16,21 +16,25 @@ from pathlib import Path
 
 from tqdm.auto import tqdm
 
-from minfer_lib import bench_tables, models, work
-from minfer_lib.engine import Model, Sampler, Session, load_model
+from minfer_lib import model_files
+from minfer_lib.bench import tables
+from minfer_lib.engine.session import Model, Sampler, Session, load_model
+from minfer_lib.engine.perplexity import perplexity
+from minfer_lib.engine.warmup import warmup
 from minfer_lib.errors import ArgumentError, MinferError
 from minfer_lib.formats.gguf import read_gguf
 from minfer_lib.formats.table import FORMATS
-from minfer_lib.matmul.pool import cpu_threads
-from minfer_lib.perplexity import perplexity
+from minfer_lib.lessons import notebook_copies
+from minfer_lib.native.pool import cpu_threads
 from minfer_lib.quantize.convert import quantize_gguf
 from minfer_lib.quantize.preset import PRESETS
 from minfer_lib.text import ChatTemplate, Greedy, Tokenizer
 from minfer_lib.text import Sampler as SamplingChain
-from minfer_lib.warmup import warmup
 
 _TIMING = bool(os.environ.get("MINFER_TIMING", "").strip("0"))
-_MODEL_HELP = f"a GGUF file, or a name: {', '.join((*models.MODELS, models.BUNDLED))} (default: {models.DEFAULT})"
+_MODEL_HELP = (
+    f"a GGUF file, or a name: {', '.join((*model_files.MODELS, model_files.BUNDLED))} (default: {model_files.DEFAULT})"
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -109,7 +113,7 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument("--json", type=Path, metavar="FILE", help="write the numbers to FILE too")
 
     fetch = command(_fetch, "download a model")
-    fetch.add_argument("model", nargs="?", default=models.DEFAULT, help="a model's name, or hf:OWNER/REPO/FILE")
+    fetch.add_argument("model", nargs="?", default=model_files.DEFAULT, help="a model's name, or hf:OWNER/REPO/FILE")
 
     warm = command(_warmup, "compile what a model needs, so that nothing is left to compile later")
     _model_options(warm)
@@ -149,9 +153,9 @@ def _positive(text: str) -> int:
 def _model_path(args: argparse.Namespace) -> Path:
     """The file that the arguments name; without a name the default, or what there is instead, with a word on stderr."""
     if args.model:
-        return models.resolve(args.model)
-    choice = models.choose()
-    if choice.path != models.models_dir() / choice.path.name:
+        return model_files.resolve(args.model)
+    choice = model_files.choose()
+    if choice.path != model_files.models_dir() / choice.path.name:
         print(f"minfer: using {choice.why}", file=sys.stderr)
     return choice.path
 
@@ -285,7 +289,7 @@ def _read_text(path: Path) -> str:
 
 
 def _quantize(args: argparse.Namespace) -> None:
-    source = models.resolve(args.input)
+    source = model_files.resolve(args.input)
     with tqdm(desc=args.preset, unit=" weights", unit_scale=True, delay=1e-3) as bar:  # shown once all is checked
 
         def progress(done: int, total: int) -> None:
@@ -313,21 +317,21 @@ def _bench(args: argparse.Namespace) -> None:
             raise ArgumentError(f"{file} cannot be written: there is no folder {file.parent}.")
     counts = (args.threads,) if args.threads else range(1, cpu_threads() + 1)
     if args.kernels:
-        numbers = bench_tables.kernels_table(counts)
+        numbers = tables.kernels_table(counts)
     elif args.gpu:
-        numbers = bench_tables.gpu_table()
+        numbers = tables.gpu_table()
     elif args.peer is not None:
-        paths = [models.resolve(name) for name in args.peer] or [_model_path(args)]
-        numbers = bench_tables.peer_table(paths, counts, args.rounds or 7, args.plot, args.table)
+        paths = [model_files.resolve(name) for name in args.peer] or [_model_path(args)]
+        numbers = tables.peer_table(paths, counts, args.rounds or 7, args.plot, args.table)
     else:
         path = _model_path(args)
-        numbers = bench_tables.decode_table(lambda threads: _warm(path, threads, args.context), counts, args.tokens)
+        numbers = tables.decode_table(lambda threads: _warm(path, threads, args.context), counts, args.tokens)
     if args.json:
         args.json.write_text(json.dumps(numbers, indent=1) + "\n")
 
 
 def _fetch(args: argparse.Namespace) -> None:
-    print(models.fetch(args.model))
+    print(model_files.fetch(args.model))
 
 
 def _warmup(args: argparse.Namespace) -> None:
@@ -338,10 +342,10 @@ def _warmup(args: argparse.Namespace) -> None:
 
 def _start(args: argparse.Namespace) -> None:
     if args.lab:
-        work.lab()
-    for copy in work.start():
+        notebook_copies.lab()
+    for copy in notebook_copies.start():
         print(copy)
 
 
 def _restore(args: argparse.Namespace) -> None:
-    print(work.restore(args.notebook))
+    print(notebook_copies.restore(args.notebook))

@@ -46,10 +46,10 @@ def tiny(tmp_path_factory):
 
 @cache
 def _smollm2():
-    from minfer_lib import ModelMissingError, models
+    from minfer_lib import ModelMissingError, model_files
 
     try:
-        return models.resolve("smollm2")
+        return model_files.resolve("smollm2")
     except ModelMissingError as error:
         return error
 

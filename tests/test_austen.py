@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from agreement import clear_steps
+from minfer_lib.engine.perplexity import perplexity
 
 import minfer_lib as mf
-from minfer_lib import models
-from minfer_lib.perplexity import perplexity
+from minfer_lib import model_files
 
 ROOT = Path(__file__).parent.parent
 CASES = json.loads((ROOT / "data" / "golden" / "austen_f16.json").read_text(encoding="utf-8"))
@@ -18,11 +18,11 @@ HELDOUT = (ROOT / "data" / "austen" / "heldout.txt").read_text(encoding="utf-8")
 
 @pytest.fixture(scope="module")
 def austen():
-    return mf.load_model(models.resolve("austen"))
+    return mf.load_model(model_files.resolve("austen"))
 
 
 def test_it_is_small_and_every_k_quant_fits(austen):
-    assert models.resolve("austen").stat().st_size <= 16_000_000
+    assert model_files.resolve("austen").stat().st_size <= 16_000_000
     assert all(matrix.n_in % 256 == 0 for matrix in austen.weights.matrices())
     assert austen.gguf.metadata["general.license"] == "cc0-1.0"
 
@@ -83,7 +83,7 @@ def test_it_writes_words(austen):
 
 def test_the_choice_falls_back_to_it(monkeypatch, tmp_path):
     monkeypatch.setenv("MINFER_MODELS", str(tmp_path))
-    choice = models.choose()
-    assert choice.path == models.resolve("austen") and "minfer fetch" in choice.why
-    (tmp_path / models.MODELS["smollm2"].filename).touch()
-    assert models.choose().path == choice.path  # an empty file of that name is no model
+    choice = model_files.choose()
+    assert choice.path == model_files.resolve("austen") and "minfer fetch" in choice.why
+    (tmp_path / model_files.MODELS["smollm2"].filename).touch()
+    assert model_files.choose().path == choice.path  # an empty file of that name is no model

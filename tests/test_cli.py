@@ -12,9 +12,11 @@ import pytest
 from tiny_models import CONTROLS, MERGES, Spec, random_weights, write_model
 
 import minfer_lib as mf
-from minfer_lib import bench, cli, models, work
+from minfer_lib import cli, model_files
+from minfer_lib.bench import speed
+from minfer_lib.engine.warmup import warmup
+from minfer_lib.lessons import notebook_copies
 from minfer_lib.matmul.tiles import tiles_for
-from minfer_lib.warmup import warmup
 
 SPEED = re.compile(r"\[(\d+) tokens, \d+\.\d tokens/s\]")
 
@@ -274,8 +276,8 @@ def test_inspect_lets_no_file_steer_the_terminal(run, model, tmp_path):
 
 
 def test_bench_prints_a_row_for_each_number_of_threads(run, model, monkeypatch, tmp_path):
-    probe = bench.CeilingProbe(1 << 20)
-    monkeypatch.setattr(bench, "CeilingProbe", lambda n_bytes: probe)
+    probe = speed.CeilingProbe(1 << 20)
+    monkeypatch.setattr(speed, "CeilingProbe", lambda n_bytes: probe)
     monkeypatch.setattr(cli, "cpu_threads", lambda: 3)
     status, out, _ = run("bench", "--model", model, "--tokens", "2", "--json", str(tmp_path / "b.json"))
     assert status == 0 and [line.split()[0] for line in out.splitlines()[2:]] == ["1", "2", "3"]
@@ -288,7 +290,7 @@ def test_bench_prints_a_row_for_each_number_of_threads(run, model, monkeypatch, 
 
 @pytest.mark.parametrize("option", [["--json"], ["--peer", "--table"], ["--peer", "--plot"]])
 def test_bench_that_cannot_write_says_so_first(run, model, monkeypatch, tmp_path, option):
-    monkeypatch.setattr(bench, "CeilingProbe", None)  # nothing is measured
+    monkeypatch.setattr(speed, "CeilingProbe", None)  # nothing is measured
     file = tmp_path / "no" / "b.svg"
     status, out, err = run("bench", "--model", model, "--tokens", "1", "--threads", "1", *option, str(file))
     assert status == 1 and out == "" and "b.svg" in err and "Traceback" not in err
@@ -314,28 +316,28 @@ def test_warmup(run, model):
 
 def test_the_bar_of_warmup_names_every_kernel(tiny, monkeypatch):
     names = []
-    monkeypatch.setattr("minfer_lib.warmup.tqdm.set_postfix_str", lambda bar, name: names.append(name))
+    monkeypatch.setattr("minfer_lib.engine.warmup.tqdm.set_postfix_str", lambda bar, name: names.append(name))
     warmup(mf.load_model(tiny(format="Q4_1")))
     tiles = ["tiles of Q4_1"] if tiles_for("Q4_1") else []
     assert names == ["quantize to Q8_0", "rows of Q4_1", *tiles, "forward pass", "first token"]
 
 
 def test_start_and_restore_print_what_they_did(run, monkeypatch):
-    monkeypatch.setattr(work, "start", lambda: ["a: copied", "b: kept"])
-    monkeypatch.setattr(work, "restore", lambda name: f"{name}: fresh copy")
+    monkeypatch.setattr(notebook_copies, "start", lambda: ["a: copied", "b: kept"])
+    monkeypatch.setattr(notebook_copies, "restore", lambda name: f"{name}: fresh copy")
     assert run("start")[:2] == (0, "a: copied\nb: kept\n")
     assert run("restore", "03")[:2] == (0, "03: fresh copy\n")
 
 
 def test_start_lab(run, monkeypatch):
     called = []
-    monkeypatch.setattr(work, "lab", lambda: called.append("lab"))
-    monkeypatch.setattr(work, "start", lambda: [])
+    monkeypatch.setattr(notebook_copies, "lab", lambda: called.append("lab"))
+    monkeypatch.setattr(notebook_copies, "start", lambda: [])
     assert run("start", "--lab")[0] == 0 and called == ["lab"]
 
 
 def test_fetch_prints_the_file(run, monkeypatch):
-    monkeypatch.setattr(models, "fetch", lambda name: f"/models/{name}")
+    monkeypatch.setattr(model_files, "fetch", lambda name: f"/models/{name}")
     assert run("fetch")[1] == "/models/smollm2\n"
     assert run("fetch", "hf:a/b/c")[1] == "/models/hf:a/b/c\n"
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from agreement import clear_steps
+from minfer_lib.engine.perplexity import perplexity
 
 import minfer_lib as mf
-from minfer_lib import models
-from minfer_lib.perplexity import perplexity
+from minfer_lib import model_files
 from minfer_lib.quantize.convert import quantize_gguf
 
 ROOT = Path(__file__).parent.parent
@@ -22,7 +22,7 @@ HELDOUT = (ROOT / "data" / "austen" / "heldout.txt").read_text(encoding="utf-8")
 def austen(request, tmp_path_factory):
     """(the repository's model in a preset, what llama.cpp says of the same file)"""
     path = tmp_path_factory.mktemp("presets") / f"{request.param}.gguf"
-    quantize_gguf(models.resolve("austen"), path, request.param, threads=2)
+    quantize_gguf(model_files.resolve("austen"), path, request.param, threads=2)
     return mf.load_model(path), PRESETS[request.param]
 
 

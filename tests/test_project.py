@@ -82,32 +82,27 @@ def test_a_notebook_is_stored_without_outputs_and_with_cell_ids(path):
 
 # The imports. Each part of the package may import itself, what BASE names, and what stands behind it here.
 
-BASE = {"errors", "version", "jit"}
+BASE = {"errors", "version"}
 LAYERS = {
     "errors": set(),
     "version": set(),
-    "jit": set(),
+    "native": set(),
     "formats": set(),
-    "simd": {"formats"},
-    "quantize": {"formats", "simd"},
-    "dot": {"formats", "simd"},
-    "matmul": {"formats", "simd", "quantize", "dot"},
-    "gpu": {"formats", "quantize", "simd"},
-    "model": {"formats", "simd", "quantize", "dot", "matmul"},
+    "simd": {"native", "formats"},
+    "quantize": {"native", "formats", "simd"},
+    "dot": {"native", "formats", "simd"},
+    "matmul": {"native", "formats", "simd", "quantize", "dot"},
+    "gpu": {"native", "formats", "simd", "quantize"},
+    "model": {"native", "formats", "simd", "quantize", "dot", "matmul"},
     "text": set(),
-    "timing": set(),
-    "models": set(),
-    "work": set(),
+    "model_files": set(),
 }
-LAYERS["engine"] = {"formats", "simd", "quantize", "dot", "matmul", "gpu", "model", "text", "timing"}
-LAYERS["bench"] = LAYERS["warmup"] = LAYERS["perplexity"] = LAYERS["engine"] | {"engine"}
-LAYERS["bench_kernels"] = LAYERS["bench"] | {"bench"}
-LAYERS["peer"] = LAYERS["bench"] | {"bench", "warmup", "__init__"}  # its worker uses the library as others do
-LAYERS["bench_tables"] = LAYERS["bench"] | {"bench", "bench_kernels", "peer"}
-LAYERS["cli"] = LAYERS["bench"] | {"bench_tables", "warmup", "perplexity", "models", "work"}
+LAYERS["engine"] = LAYERS["model"] | {"model", "gpu", "text"}
+LAYERS["bench"] = LAYERS["engine"] | {"engine", "__init__"}  # the peer's worker uses the library as others do
+LAYERS["__init__"] = LAYERS["engine"] | {"engine"}
+LAYERS["lessons"] = set(LAYERS)  # "__init__" too: lessons use the library as a learner does
+LAYERS["cli"] = set(LAYERS) - {"__init__"}
 LAYERS["__main__"] = {"cli"}
-LAYERS["__init__"] = LAYERS["bench"]
-LAYERS["lessons"] = set(LAYERS) - {"__main__"}  # "__init__" too: lessons use the library as a learner does
 
 
 def part_of(path: Path) -> str:
@@ -146,8 +141,8 @@ def test_imports_go_one_way(path):
     "code, parts",
     [
         ("import minfer_lib as mf", {"__init__"}),
-        ("import minfer_lib.engine", {"engine"}),
-        ("from minfer_lib import load_model, work", {"__init__", "work"}),
+        ("import minfer_lib.engine.session", {"engine"}),
+        ("from minfer_lib import load_model, model_files", {"__init__", "model_files"}),
         ("from minfer_lib.model.config import Config", {"model"}),
         ("def f():\n    from . import table\n    from ..engine import Model\n    import numpy", {"formats", "engine"}),
     ],

@@ -7,7 +7,7 @@ import numpy as np
 from minfer_lib.dot.kernels import Kernel, dot_row, kernel_for
 from minfer_lib.errors import ArgumentError
 from minfer_lib.formats.pairing import check_pairing, check_rows
-from minfer_lib.jit import kernel
+from minfer_lib.native.jit import kernel
 
 
 @kernel

@@ -8,7 +8,7 @@ values that do not fill 32 are added one by one.
 import numpy as np
 
 from minfer_lib.dot.parts import AHEAD, hsum8
-from minfer_lib.jit import inlined
+from minfer_lib.native.jit import inlined
 from minfer_lib.simd.ops import (
     as_f32,
     f16_to_f32,

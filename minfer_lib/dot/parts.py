@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from minfer_lib.jit import inlined
+from minfer_lib.native.jit import inlined
 from minfer_lib.simd.ops import (
     add_pair,
     add_pairs,

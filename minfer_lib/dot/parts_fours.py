@@ -10,7 +10,7 @@ What is not the product itself is so done for sixteen blocks at once. They are s
 import numpy as np
 
 from minfer_lib.dot.parts import four_16s, four_halfs, twice
-from minfer_lib.jit import inlined
+from minfer_lib.native.jit import inlined
 from minfer_lib.simd.ops import (
     add_pairs,
     as_i8,

@@ -9,7 +9,7 @@ bits, those of the scalar kernel.
 import numpy as np
 
 from minfer_lib.dot.parts import AHEAD, twice
-from minfer_lib.jit import inlined
+from minfer_lib.native.jit import inlined
 from minfer_lib.simd.ops import (
     add_pairs,
     as_i16,

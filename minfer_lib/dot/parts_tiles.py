@@ -11,7 +11,7 @@ high * 64 + low, with four tiles each. Then one sum over the super-block is the 
 
 import numpy as np
 
-from minfer_lib.jit import inlined
+from minfer_lib.native.jit import inlined
 from minfer_lib.simd.ops import as_i16, as_u8, concat, narrow, splat, store, widen
 from minfer_lib.simd.registers import i16x16
 

@@ -27,7 +27,7 @@ from minfer_lib.dot.parts_fours import (
     times_sums,
 )
 from minfer_lib.dot.parts_tiles import put_32
-from minfer_lib.jit import inlined
+from minfer_lib.native.jit import inlined
 from minfer_lib.simd.ops import (
     as_i8,
     as_u8,

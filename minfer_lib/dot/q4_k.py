@@ -29,7 +29,7 @@ from minfer_lib.dot.parts_k import (
     weigh,
 )
 from minfer_lib.dot.parts_tiles import put_digits, put_mins, scaled
-from minfer_lib.jit import inlined
+from minfer_lib.native.jit import inlined
 from minfer_lib.simd.ops import as_i8, as_u8, as_u16, lane, load, load_f16, madd, maddubs, sdot, splat, to_f32
 from minfer_lib.simd.registers import f32x4, i8x16, i8x32, i16x16, i32x4, i32x8, u8x16, u8x32
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from minfer_lib.dot.parts import AHEAD, dot_fours, four_16s, four_bits, four_floats, four_halfs, hsum4, hsum8, sum_fours
 from minfer_lib.dot.parts_tiles import put_32
-from minfer_lib.jit import inlined
+from minfer_lib.native.jit import inlined
 from minfer_lib.simd.ops import (
     andnot,
     as_i8,

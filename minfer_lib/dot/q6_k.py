@@ -25,7 +25,7 @@ from minfer_lib.dot.parts_k import (
     weigh,
 )
 from minfer_lib.dot.parts_tiles import put_digits, scaled
-from minfer_lib.jit import inlined
+from minfer_lib.native.jit import inlined
 from minfer_lib.simd.ops import (
     as_i8,
     as_u8,

@@ -4,7 +4,7 @@ import numpy as np
 
 from minfer_lib.dot.parts import AHEAD, dot_fours, four_16s, four_floats, four_halfs, hsum4, hsum8, sum_fours
 from minfer_lib.dot.parts_tiles import put_32
-from minfer_lib.jit import inlined
+from minfer_lib.native.jit import inlined
 from minfer_lib.simd.ops import as_u8, fmadd, load, load_f16, madd, maddubs, prefetch, sdot, sign, splat, to_f32
 from minfer_lib.simd.registers import f32x4, f32x8, i8x16, i8x32, i16x16, i32x4, u8x64
 

@@ -12,7 +12,7 @@ from math import ceil
 
 from minfer_lib.errors import ArgumentError
 from minfer_lib.formats.pairing import weight_format
-from minfer_lib.jit import SWITCHES
+from minfer_lib.native.jit import SWITCHES
 
 WARP = 32  # lanes, on every NVIDIA GPU
 UNIT_VALUES = 32  # what one lane of an MMVQ kernel computes in one step, in every format

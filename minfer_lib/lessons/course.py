@@ -6,8 +6,8 @@ from pathlib import Path
 
 from tqdm.auto import tqdm
 
-from minfer_lib import models
-from minfer_lib.matmul.pool import cpu_threads
+from minfer_lib import model_files
+from minfer_lib.native.pool import cpu_threads
 from minfer_lib.quantize.convert import quantize_gguf
 
 
@@ -16,10 +16,10 @@ def course_model(preset: str | None = None) -> Path:
 
     Raises ModelMissingError (it is not in the repository), ArgumentError (no such preset, or no room to write).
     """
-    source = models.resolve(models.BUNDLED)
+    source = model_files.resolve(model_files.BUNDLED)
     if preset is None:
         return source
-    target = models.models_dir() / f"{source.stem.removesuffix('-f16')}-{preset}.gguf"
+    target = model_files.models_dir() / f"{source.stem.removesuffix('-f16')}-{preset}.gguf"
     if not target.is_file() or target.stat().st_mtime < source.stat().st_mtime:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tqdm(desc=f"{source.name} to {preset}", unit=" weights", unit_scale=True, delay=1, leave=False) as bar:

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from minfer_lib.jit import kernel
-from minfer_lib.matmul.atomics import pause
 from minfer_lib.matmul.chunks import even_split
-from minfer_lib.matmul.clock import TICK_NS, ticks
-from minfer_lib.matmul.pool import Pool, job_address
-from minfer_lib.simd.address import words_at
+from minfer_lib.native.address import words_at
+from minfer_lib.native.atomics import pause
+from minfer_lib.native.clock import TICK_NS, ticks
+from minfer_lib.native.jit import kernel
+from minfer_lib.native.pool import Pool, job_address
 
 SUBMITTERS, PARTS, CELLS = 4, 3, 64
 PART_NS = 100_000  # a part takes so long, as a small matrix product does

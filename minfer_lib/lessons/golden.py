@@ -8,11 +8,14 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from minfer_lib import models
-from minfer_lib.engine import Model
+from minfer_lib import model_files
+from minfer_lib.engine.session import Model
 from minfer_lib.errors import ModelMissingError
 
-_FILES = {models.MODELS[models.DEFAULT].filename: "smollm2_135m_q4_1.json", "austen-f16.gguf": "austen_f16.json"}
+_FILES = {
+    model_files.MODELS[model_files.DEFAULT].filename: "smollm2_135m_q4_1.json",
+    "austen-f16.gguf": "austen_f16.json",
+}
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,7 @@ class Recorded:
 def recorded(model: Model) -> list[Recorded]:
     """All prompts that were recorded for this model. ModelMissingError for a model without any."""
     name = model.gguf.path.name
-    folder = models.resolve(models.BUNDLED).parents[1] / "golden"
+    folder = model_files.resolve(model_files.BUNDLED).parents[1] / "golden"
     if name not in _FILES:
         raise ModelMissingError(f"no numbers of llama.cpp were recorded for {name}; there are for {', '.join(_FILES)}.")
     cases = json.loads((folder / _FILES[name]).read_text(encoding="utf-8"))

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 
 from minfer_lib.lessons.table import Table
-from minfer_lib.matmul.pool import cpu_threads
+from minfer_lib.native.pool import cpu_threads
 from minfer_lib.simd.isa import cpu_features, isas
 
 # what the lessons are about, in the order in which CPUs got them

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from minfer_lib.errors import ArgumentError
-from minfer_lib.jit import kernel
-from minfer_lib.matmul.atomics import fetch_add
+from minfer_lib.native.atomics import fetch_add
+from minfer_lib.native.jit import kernel
 
 POLICIES = {
     "even": "even ranges, as minfer",

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from minfer_lib.jit import kernel
-from minfer_lib.simd.address import bytes_at
+from minfer_lib.native.address import bytes_at
+from minfer_lib.native.jit import kernel
 from minfer_lib.simd.ops import load_f16, load_u16, load_u32
 
 TOKENS = 16  # of a panel

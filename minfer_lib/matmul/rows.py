@@ -13,13 +13,10 @@ from minfer_lib.errors import ArgumentError
 from minfer_lib.formats.arrays import float_array
 from minfer_lib.formats.pairing import weight_format
 from minfer_lib.formats.table import FORMATS
-from minfer_lib.jit import kernel
 from minfer_lib.matmul.chunks import even_split
 from minfer_lib.matmul.panels import fill_panels, panels_bytes
-from minfer_lib.matmul.pool import MOST_PARTS, cpu_threads, job_address, pool
 from minfer_lib.matmul.tiles import TILES_FROM, scratch_bytes, tiles_at, tiles_for
-from minfer_lib.quantize.activations import activation_rows
-from minfer_lib.simd.address import (
+from minfer_lib.native.address import (
     aligned_bytes,
     aligned_floats,
     bytes_at,
@@ -28,6 +25,9 @@ from minfer_lib.simd.address import (
     native_address,
     words_at,
 )
+from minfer_lib.native.jit import kernel
+from minfer_lib.native.pool import MOST_PARTS, cpu_threads, job_address, pool
+from minfer_lib.quantize.activations import activation_rows
 
 ROWS_IN_CACHE = 16  # with several tokens: so many rows are read from the cache by all of them
 

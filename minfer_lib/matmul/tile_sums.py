@@ -5,8 +5,8 @@ is unsigned. panel: 16 tokens as `panels.py` does. Both: uint8[:]. sums: uint8[:
 """
 
 from minfer_lib.dot.parts_tiles import DIGIT, SUPER, TILE_32, TILE_64
-from minfer_lib.jit import inlined
 from minfer_lib.matmul.panels import BLOCK_32, BLOCK_256, OFFSETS_32, OFFSETS_256
+from minfer_lib.native.jit import inlined
 from minfer_lib.simd.amx import (
     shapes,
     tile_dot,

@@ -18,7 +18,6 @@ from minfer_lib.dot.kernels import Kernel
 from minfer_lib.dot.parts import prefetch_lines
 from minfer_lib.dot.parts_tiles import MINS, ROWS, SUPER, TILE_32, TILE_64, UNSIGNED
 from minfer_lib.formats.table import FORMATS
-from minfer_lib.jit import inlined, kernel
 from minfer_lib.matmul.panels import BLOCK_32, BLOCK_256, D_32, D_256, PAIRS, SUMS, TOKENS
 from minfer_lib.matmul.tile_sums import (
     SHAPES_32,
@@ -29,7 +28,8 @@ from minfer_lib.matmul.tile_sums import (
     sums_256_amx,
     sums_256_avx512vnni,
 )
-from minfer_lib.simd.address import bytes_at, floats_at
+from minfer_lib.native.address import bytes_at, floats_at
+from minfer_lib.native.jit import inlined, kernel
 from minfer_lib.simd.amx import tile_release, tile_shapes
 from minfer_lib.simd.isa import has_amx, isas
 from minfer_lib.simd.ops import as_i16, dpwssd, fmadd, load, load_u32, prefetch, splat, store, to_f32, zip_high, zip_low

@@ -14,14 +14,14 @@ from numba import carray
 
 from minfer_lib.errors import ArgumentError
 from minfer_lib.formats.table import FORMATS
-from minfer_lib.jit import kernel
-from minfer_lib.matmul.atomics import atomic_store, yield_core
 from minfer_lib.matmul.chunks import Plan, chunk_bounds, even_split, next_chunk, plan
-from minfer_lib.matmul.clock import TICK_NS, ticks
-from minfer_lib.matmul.pool import barrier, job_address, pool
 from minfer_lib.matmul.rows import Matrix, check_threads, operands
+from minfer_lib.native.address import call_quantizer, call_rows, pointer
+from minfer_lib.native.atomics import atomic_store, yield_core
+from minfer_lib.native.clock import TICK_NS, ticks
+from minfer_lib.native.jit import kernel
+from minfer_lib.native.pool import barrier, job_address, pool
 from minfer_lib.quantize.activations import rows_quantizer
-from minfer_lib.simd.address import call_quantizer, call_rows, pointer
 
 # One line of a thread's log; times in nanoseconds since the job began.
 CHUNK = np.dtype([("chunk", np.int64), ("thread", np.int64), ("start", np.int64), ("end", np.int64)])

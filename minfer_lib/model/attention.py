@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from minfer_lib.dot.parts import hsum8
-from minfer_lib.jit import inlined, kernel
+from minfer_lib.native.jit import inlined, kernel
 from minfer_lib.simd.exp import exp8
 from minfer_lib.simd.ops import (
     f16_to_f32,

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from minfer_lib.jit import inlined, kernel
 from minfer_lib.matmul.chunks import even_split
 from minfer_lib.model.attention import attend, mix, score, softmax
+from minfer_lib.native.jit import inlined, kernel
 from minfer_lib.simd.ops import (
     concat,
     f16_to_f32,

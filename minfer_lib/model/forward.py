@@ -8,16 +8,16 @@ import numpy as np
 
 from minfer_lib.errors import ArgumentError
 from minfer_lib.formats.table import FORMATS
-from minfer_lib.matmul.clock import TICK_NS
 from minfer_lib.matmul.panels import panels_bytes
-from minfer_lib.matmul.pool import job_address, pool
 from minfer_lib.model import program
 from minfer_lib.model.config import Config
 from minfer_lib.model.kv_cache import KvCache
 from minfer_lib.model.norm_rope import rope_angles, rope_frequencies
 from minfer_lib.model.weights import Layer, Weights
+from minfer_lib.native.address import aligned_bytes, aligned_floats
+from minfer_lib.native.clock import TICK_NS
+from minfer_lib.native.pool import job_address, pool
 from minfer_lib.quantize.activations import rows_quantizer
-from minfer_lib.simd.address import aligned_bytes, aligned_floats
 
 PIECE = 128  # the most tokens of one pass: few enough that a stop or Ctrl-C acts at once
 

@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from minfer_lib.errors import ArgumentError
-from minfer_lib.jit import kernel
 from minfer_lib.model.config import Config
+from minfer_lib.native.jit import kernel
 from minfer_lib.simd.ops import f32_to_f16
 
 

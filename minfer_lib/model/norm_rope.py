@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from minfer_lib.jit import inlined, kernel
 from minfer_lib.model.config import Config
+from minfer_lib.native.jit import inlined, kernel
 from minfer_lib.simd.exp import exp8
 from minfer_lib.simd.ops import first as first_lane
 from minfer_lib.simd.ops import load, splat, store

@@ -10,16 +10,16 @@ from __future__ import annotations
 import numpy as np
 from numba import carray
 
-from minfer_lib.jit import kernel
 from minfer_lib.matmul.chunks import chunk_bounds, even_split, ggml_chunks, next_chunk
-from minfer_lib.matmul.clock import ticks
 from minfer_lib.matmul.panels import fill_panels
-from minfer_lib.matmul.pool import barrier
 from minfer_lib.matmul.tiles import TILES_FROM
 from minfer_lib.model.attention_fours import attend_fours
 from minfer_lib.model.kv_cache import store_f16
 from minfer_lib.model.norm_rope import rms_norm, rope_halves, rope_pairs, swiglu
-from minfer_lib.simd.address import call_quantizer, call_rows, floats_at, pointer, words_at
+from minfer_lib.native.address import call_quantizer, call_rows, floats_at, pointer, words_at
+from minfer_lib.native.clock import ticks
+from minfer_lib.native.jit import kernel
+from minfer_lib.native.pool import barrier
 
 # The kinds of step. Those of a layer, in order (BIAS and HEAD_NORM only where it has such vectors); then the last two.
 STEPS = (

@@ -15,9 +15,9 @@ from numba import types
 from minfer_lib.errors import ArgumentError
 from minfer_lib.formats.arrays import float_array
 from minfer_lib.formats.table import FORMATS
-from minfer_lib.jit import kernel
+from minfer_lib.native.address import bytes_at, floats_at, native_address
+from minfer_lib.native.jit import kernel
 from minfer_lib.quantize.activations_simd import quantize_rows_q8_0_avx2, quantize_rows_q8_k_avx2
-from minfer_lib.simd.address import bytes_at, floats_at, native_address
 from minfer_lib.simd.isa import isas
 from minfer_lib.simd.ops import f32_to_f16
 

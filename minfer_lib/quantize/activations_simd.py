@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from minfer_lib.jit import inlined, kernel
+from minfer_lib.native.jit import inlined, kernel
 from minfer_lib.simd.ops import (
     add_pairs,
     andnot,

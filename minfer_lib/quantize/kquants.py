@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from minfer_lib.formats.packing import pack, pack_scales_mins
-from minfer_lib.jit import kernel
+from minfer_lib.native.jit import kernel
 from minfer_lib.quantize.search import (
     GROUP_MAX_EPS,
     clamp,

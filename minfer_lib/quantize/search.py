@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from minfer_lib.jit import kernel
+from minfer_lib.native.jit import kernel
 
 GROUP_MAX_EPS = np.float32(1e-15)  # ggml's: weights all smaller than this are taken for zeros
 

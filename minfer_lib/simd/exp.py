@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from minfer_lib.jit import inlined
+from minfer_lib.native.jit import inlined
 from minfer_lib.simd.ops import as_f32, as_i32, fmadd, maximum, minimum, splat
 from minfer_lib.simd.registers import f32x8
 

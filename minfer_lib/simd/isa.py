@@ -12,7 +12,7 @@ from numba import config
 from numba.core.codegen import get_host_cpu_features
 
 from minfer_lib.errors import UnsupportedError
-from minfer_lib.jit import SWITCHES
+from minfer_lib.native.jit import SWITCHES
 
 _X86 = ("x86_64", "amd64")
 _KERNEL_SETS = {  # best first -> (machines, CPU features as LLVM spells them, the switches that drop it)

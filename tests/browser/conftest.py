@@ -17,7 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from minfer_lib import models, work
+from minfer_lib import model_files
+from minfer_lib.lessons import copies
 
 ROOT = Path(__file__).parents[2]
 TOKEN = "minfer-test"
@@ -45,7 +46,7 @@ class Server:
     def __init__(self, folder: Path):
         self.folder, self.log = folder, folder / "jupyter.log"
         shutil.copytree(ROOT / "notebooks", folder / "notebooks")
-        self.work = work.start(folder)[0].path.parent
+        self.work = copies.start(folder)[0].path.parent
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
@@ -63,7 +64,7 @@ class Server:
             "IPYTHONDIR": "ipython",
         }
         environment = os.environ | {name: str(folder / path) for name, path in own.items()}
-        environment |= {"MINFER_MODELS": str(models.models_dir()), "PIP_NO_INDEX": "1", "HF_HUB_OFFLINE": "1"}
+        environment |= {"MINFER_MODELS": str(model_files.models_dir()), "PIP_NO_INDEX": "1", "HF_HUB_OFFLINE": "1"}
         command = [
             sys.executable,
             "-m",

@@ -13,7 +13,7 @@ from minfer_lib.lessons.widgets import chunk_tracer
 from minfer_lib.lessons.widgets.any_machine import AnyMachine
 from minfer_lib.lessons.widgets.chunk_tracer import STEPS, ChunkTracer
 from minfer_lib.matmul.chunks import POLICIES, plan
-from minfer_lib.matmul.machine import Machine
+from minfer_lib.matmul.simulated_machine import Machine
 
 
 @pytest.fixture

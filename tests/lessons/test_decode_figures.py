@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import minfer_lib as mf
+from minfer_lib.engine.timing import PARTS
 from minfer_lib.lessons import attention_picture, course_model, recorded, time_picture
-from minfer_lib.timing import PARTS
 
 
 def test_attention_has_a_number_for_each_pair_that_can_be():

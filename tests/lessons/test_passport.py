@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import minfer_lib as mf
-from minfer_lib import models
+from minfer_lib import model_files
 from minfer_lib.lessons import Passport, course_model
 
 FACTS = dict(format="F16", width=256, ffn_width=768, n_layers=2)
@@ -17,7 +17,7 @@ FACTS = dict(format="F16", width=256, ffn_width=768, n_layers=2)
 def own(tiny, monkeypatch, tmp_path):
     """A tiny model in place of the course's own, and a folder for what is made of it."""
     path = tiny(**FACTS)
-    monkeypatch.setattr(models, "resolve", lambda name: path if name == models.BUNDLED else None)
+    monkeypatch.setattr(model_files, "resolve", lambda name: path if name == model_files.BUNDLED else None)
     monkeypatch.setenv("MINFER_MODELS", str(tmp_path / "models"))
     return tmp_path
 
@@ -28,7 +28,7 @@ def passport(own):
 
 
 def test_a_preset_of_the_course_model_is_made_once(own):
-    assert course_model() == models.resolve(models.BUNDLED)
+    assert course_model() == model_files.resolve(model_files.BUNDLED)
     made = course_model("Q4_K_M")
     assert made.parent == own / "models" and made.name.endswith("-Q4_K_M.gguf")
     stamp = made.stat().st_mtime_ns

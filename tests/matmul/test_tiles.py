@@ -17,8 +17,8 @@ from minfer_lib.matmul import rows
 from minfer_lib.matmul.panels import fill_panels, panels_bytes
 from minfer_lib.matmul.tile_sums import SHAPES_32, SHAPES_256
 from minfer_lib.matmul.tiles import MULTIPLY, TILES_FROM, UNPACK, scratch_bytes, tiles_at, tiles_for, turn
+from minfer_lib.native.address import aligned_bytes
 from minfer_lib.quantize.activations import activation_rows
-from minfer_lib.simd.address import aligned_bytes
 from minfer_lib.simd.amx import tile_release, tile_shapes
 from minfer_lib.simd.isa import has_amx
 from minfer_lib.simd.step import step

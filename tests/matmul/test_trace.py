@@ -7,8 +7,8 @@ import pytest
 
 import minfer_lib as mf
 from minfer_lib.matmul.chunks import POLICIES
-from minfer_lib.matmul.clock import TICK_NS, ticks
 from minfer_lib.matmul.trace import trace_matmul
+from minfer_lib.native.clock import TICK_NS, ticks
 
 THREADS = (1, 2, 4, 8, 14)
 
@@ -95,7 +95,7 @@ def test_without_notes_the_product_is_the_same(gate):
 
 
 def test_the_clock_is_the_systems_and_cheap():
-    from minfer_lib.jit import kernel
+    from minfer_lib.native.jit import kernel
 
     @kernel
     def reads(n):

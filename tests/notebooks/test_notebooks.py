@@ -8,7 +8,8 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from minfer_lib import models, work
+from minfer_lib import model_files
+from minfer_lib.lessons import copies
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -28,7 +29,7 @@ del _package
 def learner(tmp_path):
     """A learner's work/ folder with fresh copies of the notebooks."""
     shutil.copytree(ROOT / "notebooks", tmp_path / "notebooks")
-    work.start(tmp_path)
+    copies.start(tmp_path)
     return tmp_path / "work"
 
 
@@ -38,7 +39,7 @@ def environment(tmp_path):
     folders = ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR")
     own = {name: str(tmp_path / name.lower()) for name in folders}
     offline = {"PIP_NO_INDEX": "1", "HF_HUB_OFFLINE": "1"}
-    return os.environ | own | offline | {"MINFER_MODELS": str(models.models_dir())}
+    return os.environ | own | offline | {"MINFER_MODELS": str(model_files.models_dir())}
 
 
 def execute(path: Path, environment: dict) -> nbformat.NotebookNode:

@@ -7,8 +7,8 @@ from functools import wraps
 
 import numpy as np
 
-from minfer_lib import models
-from minfer_lib.engine import load_model
+from minfer_lib import model_files
+from minfer_lib.engine.session import load_model
 from minfer_lib.lessons.check.runner import Case, CheckFailedError, run
 from minfer_lib.text.sampling import draw, softmax
 
@@ -151,7 +151,7 @@ SURE = 0.6
 
 def sure_prompt(function: Callable) -> None:
     """function() -> a text of 4 tokens or more after which the course's model gives one token a chance of SURE."""
-    choice = models.choose()
+    choice = model_files.choose()
     model, told = load_model(choice.path), []
 
     @wraps(function)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from minfer_lib.bench import DecodeSpeed
+from minfer_lib.bench.speed import DecodeSpeed
 from minfer_lib.lessons.figures.look import BLUE, GREY, Picture, new_axes, style
 
 

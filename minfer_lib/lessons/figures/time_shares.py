@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from minfer_lib.engine.timing import PARTS, Timing
 from minfer_lib.lessons.figures.look import BLUE, GREEN, GREY, ORANGE, Picture, new_axes, style
-from minfer_lib.timing import PARTS, Timing
 
 _LOOKS = {  # a part -> its title, its colour, and lines that tell it without one
     "matmul": ("matrix products", BLUE, ""),

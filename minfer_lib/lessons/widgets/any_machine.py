@@ -6,7 +6,7 @@ import ipywidgets as widgets
 
 from minfer_lib.lessons.figures.chunk_trace import trace_picture
 from minfer_lib.matmul.chunks import POLICIES, plan
-from minfer_lib.matmul.machine import Machine
+from minfer_lib.matmul.simulated_machine import Machine
 from minfer_lib.matmul.trace import Trace
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import ipywidgets as widgets
 
-from minfer_lib.engine import Model, Sampler
+from minfer_lib.engine.session import Model, Sampler
 from minfer_lib.lessons.widgets.generation import GenerationPanel
 from minfer_lib.text import ChatTemplate
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import ipywidgets as widgets
 
-from minfer_lib.engine import Model, Sampler
+from minfer_lib.engine.session import Model, Sampler
 from minfer_lib.errors import MinferError
 
 _REDRAW = 0.05  # seconds between two drawings of the text: a browser need not see every token

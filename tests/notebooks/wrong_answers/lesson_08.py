@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from minfer_lib import models
+from minfer_lib import model_files
 
 # rope_pairs
 
@@ -211,7 +211,7 @@ def sure_prompt__too_short():
 
 def sure_prompt__the_notebooks_own():
     """write one of your own"""
-    return models.choose().prompt
+    return model_files.choose().prompt
 
 
 def sure_prompt__no_text():

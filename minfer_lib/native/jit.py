@@ -1,0 +1,51 @@
+"""How the library's kernels are compiled: without the GIL, on first call, and cached on disk.
+
+numba's cache notices an edit in a kernel's own file but not in a kernel that it calls. So the cache lives in a folder
+named after the library's version and a hash of its whole source: an edit anywhere starts a new folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numba
+import platformdirs
+
+from minfer_lib.version import __version__
+
+# MINFER_NO_AVX2, MINFER_NO_AVX512, MINFER_NO_AMX, MINFER_NO_NEON …: those that are set, to anything but "" and "0".
+SWITCHES = frozenset(name for name, value in os.environ.items() if name.startswith("MINFER_NO_") and value.strip("0"))
+
+
+def _cache_dir() -> Path:
+    """NUMBA_CACHE_DIR if it is set, else the user's cache folder; below it one folder a state of the source."""
+    source = hashlib.sha256(repr(sorted(SWITCHES)).encode())
+    root = Path(__file__).parents[1]  # all of minfer_lib
+    for path in sorted(root.rglob("*.py")):
+        source.update(str(path.relative_to(root)).encode() + path.read_bytes())
+    base = os.environ.get("NUMBA_CACHE_DIR") or platformdirs.user_cache_dir("minfer", appauthor=False)
+    return Path(base) / f"{__version__}-{source.hexdigest()[:12]}"
+
+
+CACHE_DIR = _cache_dir()
+
+
+def kernel(function: Callable) -> Callable:
+    """`@kernel` compiles `function` with numba on its first call: nogil, cached in CACHE_DIR; x / 0 is infinite."""
+    return _compiled(function)
+
+
+def inlined(function: Callable) -> Callable:
+    """As @kernel, for what is called thousands of times a token: in a compiled caller no call of it remains."""
+    return _compiled(function, forceinline=True)
+
+
+def _compiled(function: Callable, **options) -> Callable:
+    outer, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(CACHE_DIR)
+    try:
+        return numba.njit(nogil=True, cache=True, error_model="numpy", **options)(function)
+    finally:
+        numba.config.CACHE_DIR = outer

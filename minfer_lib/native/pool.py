@@ -1,0 +1,233 @@
+"""The persistent workers: threads that stay in compiled code and wait there for the next job.
+
+A job is the native address of a kernel job(argument, part, parts), all int64. Submitting one wakes the workers, which
+compute part 0, 1 … while the caller computes the last; it returns when all are done (seed 1 §3.2, the thread pool).
+
+    generation   a word that counts jobs, and says how many parts the newest has: one load tells a worker all it needs
+    done         how many workers have finished their part
+    arrived, phase   of the barrier inside a job
+    stop         set once, when the interpreter ends
+
+A waiting worker spins, then yields its core, then goes back to Python and sleeps: an idle notebook uses no CPU.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import threading
+
+import numpy as np
+from numba import types
+
+from minfer_lib.errors import ArgumentError
+from minfer_lib.native.address import call_job, native_address
+from minfer_lib.native.atomics import atomic_load, atomic_store, current_core, fetch_add, pause, yield_core
+from minfer_lib.native.jit import kernel
+
+# The words of the control block, by their byte offset; each has a cache line of its own.
+GENERATION, FUNCTION, ARGUMENT, DONE, ARRIVED, PHASE, STOP = (64 * i for i in range(7))
+_PARTS = 1 << 16  # generation = jobs so far * _PARTS + parts of the newest
+MOST_PARTS = _PARTS - 1
+
+_SPINS, _YIELDS = 200, 4000  # before a waiting worker yields, and before it sleeps
+
+
+def cpu_threads() -> int:
+    """How many threads a computation uses when nobody says: the cores that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@kernel
+def relax(waited):
+    """One turn of a waiting loop: at first the core only pauses, later another thread may have it."""
+    if waited < _SPINS:
+        pause()
+    else:
+        yield_core()
+
+
+@kernel
+def barrier(control, parts):
+    """Inside a job: wait until every part has come here. What any part wrote before, all see after."""
+    if parts == 1:
+        return
+    phase = atomic_load(control + PHASE)
+    if fetch_add(control + ARRIVED, 1) == parts - 1:
+        atomic_store(control + ARRIVED, 0)
+        fetch_add(control + PHASE, 1)
+        return
+    waited = 0
+    while atomic_load(control + PHASE) == phase:
+        relax(waited)
+        waited += 1
+
+
+@kernel
+def _serve(control, index, seen):
+    """Compute part `index` of every job, until none comes for a while -> the last generation that was seen."""
+    waited = 0
+    while waited < _SPINS + _YIELDS and atomic_load(control + STOP) == 0:
+        relax(waited)
+        waited += 1
+        generation = atomic_load(control + GENERATION)
+        if generation == seen:
+            continue
+        seen = generation
+        parts = generation % _PARTS
+        if index < parts - 1:  # else this job has no part for it, and its words may already be the next one's
+            call_job(atomic_load(control + FUNCTION), atomic_load(control + ARGUMENT), index, parts)
+            fetch_add(control + DONE, 1)
+            waited = 0
+    return seen
+
+
+@kernel
+def _publish(control, function, argument, parts):
+    """Make a job the newest. Nobody computes an older one: each is waited for."""
+    atomic_store(control + FUNCTION, function)
+    atomic_store(control + ARGUMENT, argument)
+    atomic_store(control + DONE, 0)
+    jobs = atomic_load(control + GENERATION) // _PARTS
+    atomic_store(control + GENERATION, (jobs + 1) * _PARTS + parts)
+
+
+@kernel
+def _submit(control, function, argument, parts):
+    """Publish the job, compute the last part, wait for the others: one call, so that no interrupt can part them."""
+    if parts > 1:
+        _publish(control, function, argument, parts)
+    call_job(function, argument, parts - 1, parts)
+    waited = 0
+    while atomic_load(control + DONE) < parts - 1:
+        relax(waited)
+        waited += 1
+
+
+class Pool:
+    """Workers and their control block. `control` is its address, for barriers."""
+
+    def __init__(self) -> None:
+        self._words = np.zeros(64 * 8 // 8 + 8, np.int64)
+        self.control = -(-self._words.ctypes.data // 64) * 64
+        self._gate = threading.Lock()  # one job at a time: two submitters would overwrite each other's words
+        self._wake = threading.Condition()
+        self._asleep = 0
+        self._calling = False  # a job is about to be published: nobody goes to sleep now
+        self._kept_off = (-1, 0)  # the submitter's core that so many workers keep off
+        self._stopped = False
+        self._threads: list[threading.Thread] = []
+
+    def run(self, function: int, argument: int, parts: int) -> None:
+        """Run job `function` in `parts` parts, from any Python thread; returns when all are done.
+
+        Raises ArgumentError where the system does not give that many threads.
+        """
+        with self._gate:
+            self._hire(parts - 1)
+            try:
+                if parts > 1:
+                    self._keep_off(_core())
+                    self._calling = True
+                    if self._asleep:
+                        with self._wake:
+                            self._wake.notify_all()
+                _submit(self.control, function, argument, parts)
+            finally:
+                self._calling = False
+
+    def _hire(self, count: int) -> None:
+        """At least so many workers. What they run is compiled first: one that failed would be waited for forever."""
+        if len(self._threads) >= count:
+            return
+        for compiled, n in ((_serve, 3), (_submit, 4), (_load, 1)):
+            compiled.compile((types.int64,) * n)
+        while len(self._threads) < count:
+            ready = threading.Event()
+            worker = threading.Thread(target=self._work, args=(ready,), name="minfer", daemon=True)
+            try:
+                worker.start()
+            except RuntimeError as error:
+                raise ArgumentError(f"{count + 1} threads are more than this system starts ({error}).") from None
+            ready.wait()
+
+    def _keep_off(self, core: int) -> None:
+        """Leave this core, the submitter's, to the submitter: some schedulers pack threads that yield onto one core.
+
+        Asked before each job, done when the submitter has moved or there are new workers.
+        """
+        workers = (core, len(self._threads))
+        if core < 0 or workers == self._kept_off or not hasattr(os, "sched_setaffinity"):
+            return
+        self._kept_off = workers
+        others = os.sched_getaffinity(os.getpid()) - {core}
+        for thread in self._threads if others else ():
+            with contextlib.suppress(OSError):  # not allowed here: then the scheduler has its way
+                os.sched_setaffinity(thread.native_id, others)
+
+    def _generation(self) -> int:
+        return int(_load(self.control + GENERATION))
+
+    def _work(self, ready: threading.Event) -> None:
+        with self._wake:  # a worker has a number from when it runs, and no number is given twice
+            index, seen = len(self._threads), self._generation()
+            self._threads.append(threading.current_thread())
+        ready.set()
+        while not self._stopped:
+            seen = _serve(self.control, index, seen)
+            with self._wake:  # a job published before this is seen here; one published after wakes us
+                self._asleep += 1
+                while self._generation() == seen and not self._stopped and not self._calling:
+                    self._wake.wait()
+                self._asleep -= 1
+
+    def stop(self) -> None:
+        """End the workers; called when the interpreter ends, so that none touches memory that is gone."""
+        with self._wake:
+            self._stopped = True
+            _store(self.control + STOP, 1)
+            self._wake.notify_all()
+        for thread in self._threads:
+            thread.join()
+
+
+@kernel
+def _core():
+    return current_core()
+
+
+@kernel
+def _load(address):
+    return atomic_load(address)
+
+
+@kernel
+def _store(address, value):
+    atomic_store(address, value)
+
+
+_pool = Pool()
+
+
+def pool() -> Pool:
+    """The pool of this process."""
+    return _pool
+
+
+def job_address(job) -> int:
+    """The native address of a kernel job(argument, part, parts), for Pool.run."""
+    return native_address(job, types.int64, types.int64, types.int64)
+
+
+def _new_pool() -> None:
+    """In a forked child there are no workers: start anew."""
+    global _pool
+    _pool = Pool()
+
+
+atexit.register(lambda: _pool.stop())
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_new_pool)

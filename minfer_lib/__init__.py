@@ -23,7 +23,7 @@ from minfer_lib.errors import (
 from minfer_lib.formats.decode import dequantize
 from minfer_lib.formats.gguf import Gguf, Tensor, read_gguf
 from minfer_lib.formats.table import FORMATS, Format
-from minfer_lib.matmul.rows import matmul
+from minfer_lib.matmul.api import matmul
 from minfer_lib.quantize.activations import quantize_activations
 from minfer_lib.quantize.api import quantize
 from minfer_lib.simd.isa import isas

@@ -18,8 +18,8 @@ from tqdm.auto import tqdm
 
 from minfer_lib import model_files
 from minfer_lib.bench import tables
-from minfer_lib.engine.session import Model, Sampler, Session, load_model
 from minfer_lib.engine.perplexity import perplexity
+from minfer_lib.engine.session import Model, Sampler, Session, load_model
 from minfer_lib.engine.warmup import warmup
 from minfer_lib.errors import ArgumentError, MinferError
 from minfer_lib.formats.gguf import read_gguf

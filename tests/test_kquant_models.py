@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from agreement import clear_steps
-from minfer_lib.engine.perplexity import perplexity
 
 import minfer_lib as mf
 from minfer_lib import model_files
+from minfer_lib.engine.perplexity import perplexity
 from minfer_lib.quantize.convert import quantize_gguf
 
 ROOT = Path(__file__).parent.parent
@@ -27,7 +27,7 @@ def austen(request, tmp_path_factory):
 
 
 def test_every_matrix_is_a_k_quant(austen):
-    assert all(matrix.dot.format.endswith("_K") for matrix in austen[0].weights.matrices())
+    assert all(matrix.dot.format.endswith("_K") for matrix in austen[0].matrices())
 
 
 def test_prompt_ids_and_logits_are_llama_cpps(austen):

@@ -92,7 +92,7 @@ class DecodeSpeed:
 
 def bytes_per_token(model: Model) -> int:
     """Bytes of weights that one token of decode reads: every matrix once."""
-    return sum(matrix.n_out * matrix.row_bytes for matrix in model.weights.matrices())
+    return sum(matrix.n_out * matrix.row_bytes for matrix in model.matrices())
 
 
 def decode_tokens_per_second(model: Model, n_tokens: int = 16) -> float:

@@ -16,10 +16,12 @@ import numpy as np
 from minfer_lib.engine.timing import Timing
 from minfer_lib.errors import ArgumentError, ContextFullError, UnsupportedError
 from minfer_lib.formats.gguf import Gguf, read_gguf
-from minfer_lib.matmul.rows import check_threads
+from minfer_lib.matmul.api import check_threads
+from minfer_lib.matmul.product import Matrix
 from minfer_lib.model.config import read_config
-from minfer_lib.model.forward import PIECE, Forward, Watch, unwatched
+from minfer_lib.model.forward import PIECE, Forward, Placed, phases_of
 from minfer_lib.model.kv_cache import KvCache
+from minfer_lib.model.linear import MatMul
 from minfer_lib.model.weights import read_weights
 from minfer_lib.text import Greedy, Tokenizer
 
@@ -93,6 +95,19 @@ class Model:
         """Continue `ids` in a fresh session: see Session.generate."""
         return self.session().generate(ids, max_tokens, sampler, overflow, stop)
 
+    def operations(self) -> list[Placed]:
+        """Everything that happens to a token, in order: the list of `model/layer.py` for each layer."""
+        return [Placed(operation, i) for i, phase in phases_of(self.config, self.weights) for operation in phase]
+
+    def matrices(self) -> list[Matrix]:
+        """Every matrix that one token multiplies, in order: seven a layer, and the output."""
+        return [
+            m
+            for operation, _ in self.operations()
+            if isinstance(operation, MatMul)
+            for m in operation.matrices.values()
+        ]
+
     def __repr__(self) -> str:
         return f"Model({self.gguf.path.name!r}, {self.config.n_layers} layers, {self.threads} threads)"
 
@@ -123,21 +138,21 @@ class Session:
         """How many tokens the context holds."""
         return len(self.ids)
 
-    def feed(self, ids: Sequence[int], watch: Watch = unwatched) -> np.ndarray:
-        """Append `ids` -> f32[n_vocab], the logits after the last. `watch` is called with every stage's name and array.
+    def feed(self, ids: Sequence[int]) -> np.ndarray:
+        """Append `ids` -> f32[n_vocab], the logits after the last.
 
         Raises ArgumentError (no ids, or one out of range), ContextFullError; then nothing has been appended.
         """
         with self._alone():
             ids = self._check(ids)
             for piece in _pieces(ids):
-                logits = self._pass(piece, watch)
+                logits = self._pass(piece)
         return logits[0]
 
-    def _pass(self, ids: list[int], watch: Watch = unwatched, wanted: int = 1) -> np.ndarray:
+    def _pass(self, ids: list[int], wanted: int = 1) -> np.ndarray:
         """At most PIECE ids appended -> f32[wanted, n_vocab], the logits after the last `wanted` of them. Timed."""
         start = time.perf_counter()
-        logits = self._forward(ids, self.position, watch, wanted)
+        logits = self._forward(ids, self.position, wanted)
         self.ids += ids
         self._fed += len(ids)
         self._feeding += time.perf_counter() - start
@@ -148,12 +163,28 @@ class Session:
         """Where the time of this session has gone so far."""
         return Timing(self._fed, self._forward.step_seconds, self._sampling, self._feeding + self._sampling)
 
+    def walk(self, ids: Sequence[int]) -> Iterator[tuple[Placed, dict[str, np.ndarray]]]:
+        """As feed, one operation at a time: after each, the operation and what it left to be seen.
+
+        The second is its stages, full name ("blk.0.q") -> f32[n_tokens, …], as views of buffers that later operations
+        overwrite. A walk that is not gone to its end appends nothing. Raises what feed raises.
+        """
+        with self._alone():
+            ids, start = self._check(ids), self.position
+            for piece in _pieces(ids):
+                yield from self._forward.walk(piece, start)
+                start += len(piece)
+            self.ids += ids
+
     def trace(self, ids: Sequence[int]) -> dict[str, np.ndarray]:
         """As feed, keeping what every stage computed: name -> f32[n_tokens, …] ("logits": the last token's alone)."""
-        stages: dict[str, list[np.ndarray]] = {}
-        self.feed(ids, lambda name, array: stages.setdefault(name, []).append(array.copy()))
+        ids = self._check(ids)
+        kept: dict[str, list[np.ndarray]] = {"embedding": [self.model.weights.embed(ids)]}
+        for _, stages in self.walk(ids):
+            for name, array in stages.items():
+                kept.setdefault(name, []).append(array.copy())
         last_only = ("output_norm", "logits")
-        return {name: parts[-1] if name in last_only else np.concatenate(parts) for name, parts in stages.items()}
+        return {name: rows[-1] if name in last_only else np.concatenate(rows) for name, rows in kept.items()}
 
     def log_probabilities(self, ids: Sequence[int], first: int = 1) -> np.ndarray:
         """Append `ids` -> f64[len(ids) - first]: the natural log of the probability of ids[first], ids[first + 1] …

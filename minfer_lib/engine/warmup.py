@@ -5,8 +5,7 @@ from __future__ import annotations
 from tqdm.auto import tqdm
 
 from minfer_lib.engine.session import Model
-from minfer_lib.matmul.tiles import tiles_for
-from minfer_lib.model.program import forward_job
+from minfer_lib.model.run import run_operations
 from minfer_lib.native.pool import job_address
 from minfer_lib.quantize.activations import rows_quantizer
 
@@ -16,14 +15,14 @@ def warmup(model: Model) -> None:
 
     Only the formats that the model holds are compiled. Where all is cached the bar is too quick to appear.
     """
-    matrices = {matrix.dot: matrix for matrix in model.weights.matrices()}.values()
-    tiled = [matrix for matrix in matrices if tiles_for(matrix.dot.format)]
-    forms = {matrix.activation for matrix in matrices} - {None}
+    matrices = {matrix.dot: matrix for matrix in model.matrices()}.values()
+    formats = {matrix.activation for matrix in matrices} - {None}
+    operations = {type(operation): operation for operation, _ in model.operations()}
     steps = [
-        *((f"quantize to {form}", lambda form=form: rows_quantizer(form)) for form in sorted(forms)),
-        *((f"rows of {matrix.dot.format}", lambda matrix=matrix: matrix.rows_function) for matrix in matrices),
-        *((f"tiles of {matrix.dot.format}", lambda matrix=matrix: matrix.tiles_function) for matrix in tiled),
-        ("forward pass", lambda: job_address(forward_job)),
+        *((f"quantize to {name}", lambda name=name: rows_quantizer(name)) for name in sorted(formats)),
+        *((f"products of {matrix.dot.format}", lambda matrix=matrix: matrix.compute_address) for matrix in matrices),
+        *((kind.__name__, lambda operation=operation: operation.address) for kind, operation in operations.items()),
+        ("forward pass", lambda: job_address(run_operations)),
         ("first token", lambda: model.session().feed([0])),
     ]
     with tqdm(total=len(steps), desc="compiling", delay=0.5, leave=False, bar_format=_BAR) as bar:

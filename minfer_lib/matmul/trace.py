@@ -14,27 +14,41 @@ from numba import carray
 
 from minfer_lib.errors import ArgumentError
 from minfer_lib.formats.table import FORMATS
+from minfer_lib.matmul.api import check_threads, operands
 from minfer_lib.matmul.chunks import Plan, chunk_bounds, even_split, next_chunk, plan
-from minfer_lib.matmul.rows import Matrix, check_threads, operands
-from minfer_lib.native.address import call_quantizer, call_rows, pointer
+from minfer_lib.matmul.product import PRODUCT, Matrix, call_compute
+from minfer_lib.native.address import int64_record, pointer, record_of
 from minfer_lib.native.atomics import atomic_store, yield_core
 from minfer_lib.native.clock import TICK_NS, ticks
 from minfer_lib.native.jit import kernel
 from minfer_lib.native.pool import barrier, job_address, pool
-from minfer_lib.quantize.activations import rows_quantizer
+from minfer_lib.quantize.activations import call_quantizer, rows_quantizer
 
 # One line of a thread's log; times in nanoseconds since the job began.
 CHUNK = np.dtype([("chunk", np.int64), ("thread", np.int64), ("start", np.int64), ("end", np.int64)])
 # What a thread did before phase 2: it quantized until `quantized`, then waited for the others until `passed`.
 PHASE = np.dtype([("start", np.int64), ("quantized", np.int64), ("passed", np.int64)])
 
-_RUN = np.dtype(
-    [(name, np.int64) for name in (
-        *("control", "counter", "quantize", "block_values", "block_bytes", "x", "a", "a_row_bytes", "bad"),
-        *("rows_function", "w", "row_bytes", "n_out", "n_in", "n_blocks", "n_tokens", "out"),
-        *("even", "across", "down", "record", "log", "log_size", "taken", "phases", "slow"),
-    )]
-)  # fmt: skip
+_RUN = int64_record(
+    "product",  # address of the PRODUCT
+    "n_tokens",
+    "control",  # of the pool, for its barrier
+    "counter",  # address of the word from which chunks are claimed
+    "quantize",  # of x, phase 1: address of the quantizer; 0: the product takes x as it is
+    "block_values",
+    "block_bytes",
+    "x",
+    "bad",  # set where x held NaN or infinity
+    "even",  # 1: minfer's policy, else ggml's
+    "across",  # chunks along the rows
+    "down",  # and along the tokens
+    "record",  # 1: write the log
+    "log",
+    "log_size",
+    "taken",
+    "phases",
+    "slow",
+)
 
 
 @dataclass(frozen=True)
@@ -60,63 +74,62 @@ class Trace:
 
 
 @kernel
-def trace_job(argument, part, parts):
+def trace_job(argument, worker, workers):
     """Job: the product that the _RUN at `argument` describes."""
     run = carray(pointer(argument), 1, _RUN)[0]
-    phase = carray(pointer(run.phases), parts, PHASE)[part]
+    phase = carray(pointer(run.phases), workers, PHASE)[worker]
     phase.start = ticks()
-    _quantize_share(run, argument, part, parts)
+    _quantize_share(run, argument, worker, workers)
     phase.quantized = ticks()
-    if part == 0:
-        atomic_store(run.counter, parts)
-    barrier(run.control, parts)
+    if worker == 0:
+        atomic_store(run.counter, workers)
+    barrier(run.control, workers)
     phase.passed = ticks()
-    take_chunks(run, part, parts)
+    take_chunks(run, worker, workers)
 
 
 @kernel
-def _quantize_share(run, argument, part, parts):
-    """Phase 1: this part's blocks of every row of x."""
+def _quantize_share(run, argument, worker, workers):
+    """Phase 1: this worker's blocks of every row of x."""
     if run.quantize == 0:
         return
-    first, last = even_split(part, parts, run.n_in // run.block_values)
+    product = carray(pointer(run.product), 1, PRODUCT)[0]
+    first, last = even_split(worker, workers, product.n_in // run.block_values)
     values = (last - first) * run.block_values
     for t in range(run.n_tokens):
-        x = run.x + 4 * (t * run.n_in + first * run.block_values)
-        a = run.a + t * run.a_row_bytes + first * run.block_bytes
+        x = run.x + 4 * (t * product.n_in + first * run.block_values)
+        a = product.a + t * product.a_row_bytes + first * run.block_bytes
         if values and call_quantizer(run.quantize, x, 1, values, a) == 0:
             carray(pointer(argument), 1, _RUN)[0].bad = 1
 
 
 @kernel
-def take_chunks(run, part, parts):
-    """Phase 2: the chunk with this part's number, then those that it claims."""
-    log = carray(pointer(run.log), (parts, run.log_size), CHUNK)[part]
-    slow = carray(pointer(run.slow), parts, np.float64)[part]
+def take_chunks(run, worker, workers):
+    """Phase 2: the chunk with this worker's number, then those that it claims."""
+    log = carray(pointer(run.log), (workers, run.log_size), CHUNK)[worker]
+    slow = carray(pointer(run.slow), workers, np.float64)[worker]
     chunks, taken = run.across * run.down, 0
-    chunk, start = part, ticks()
+    chunk, start = worker, ticks()
     while chunk < chunks:
-        _compute(run, chunk)
+        _compute_chunk(run, chunk, worker)
         if slow > 1:
             _wait_until(start + np.int64((ticks() - start) * slow))
         if run.record:
             end = ticks()
             line = log[taken]
-            line.chunk, line.thread, line.start, line.end = chunk, part, start, end
+            line.chunk, line.thread, line.start, line.end = chunk, worker, start, end
             start = end  # the claim counts as part of the next chunk
         taken += 1
-        chunk = next_chunk(run.counter, chunks, parts)
-    carray(pointer(run.taken), parts, np.int64)[part] = taken
+        chunk = next_chunk(run.counter, chunks, workers)
+    carray(pointer(run.taken), workers, np.int64)[worker] = taken
 
 
 @kernel
-def _compute(run, chunk):
-    r0, r1, c0, c1 = chunk_bounds(run.even, chunk, run.across, run.down, run.n_out, run.n_tokens)
+def _compute_chunk(run, chunk, worker):
+    product = carray(pointer(run.product), 1, PRODUCT)[0]
+    r0, r1, c0, c1 = chunk_bounds(run.even, chunk, run.across, run.down, product.n_out, run.n_tokens)
     if r0 < r1 and c0 < c1:
-        a, out = run.a + c0 * run.a_row_bytes, run.out + 4 * c0 * run.n_out
-        call_rows(
-            run.rows_function, run.w, run.row_bytes, r0, r1, a, run.a_row_bytes, c1 - c0, run.n_blocks, out, run.n_out
-        )
+        call_compute(product.compute, run.product, r0, r1, c0, c1, worker)
 
 
 @kernel
@@ -146,12 +159,12 @@ def trace_matmul(
     if any(not 0 <= thread < threads or not factor >= 1 for thread, factor in slow.items()):
         raise ArgumentError(f"slow is thread: factor, threads 0 to {threads - 1}, factors 1 or more; not {slow}.")
     cut = plan(policy, matrix.n_out, x.shape[0], threads, size)
-    words, buffers = _run_words(matrix, x, cut, record)
+    run, buffers = _run(matrix, x, cut, record)
     buffers.slow[list(slow)] = list(slow.values())
-    pool().run(job_address(trace_job), words.ctypes.data, threads)
-    if words["bad"][0]:
+    pool().run(job_address(trace_job), run.ctypes.data, threads)
+    if run["bad"][0]:
         raise ArgumentError(f"{matrix.activation} activations must be finite; the values hold NaN or infinity.")
-    log = np.concatenate([buffers.log[part, :taken] for part, taken in enumerate(buffers.taken)])
+    log = np.concatenate([buffers.log[worker, :taken] for worker, taken in enumerate(buffers.taken)])
     return _trace(cut, log if record else log[:0], buffers)
 
 
@@ -161,6 +174,7 @@ class _Buffers:
 
     a: np.ndarray
     out: np.ndarray
+    product: np.ndarray
     counter: np.ndarray  # int64[16]: its word has a cache line of its own, wherever the array begins
     log: np.ndarray
     taken: np.ndarray
@@ -168,29 +182,26 @@ class _Buffers:
     slow: np.ndarray
 
 
-def _run_words(matrix: Matrix, x: np.ndarray, cut: Plan, record: bool) -> tuple[np.ndarray, _Buffers]:
+def _run(matrix: Matrix, x: np.ndarray, cut: Plan, record: bool) -> tuple[np.ndarray, _Buffers]:
+    """The _RUN of a product, and what it points to."""
     threads, log_size = cut.threads, cut.chunks if record else 1
     form = FORMATS.get(matrix.activation)
     a = np.empty((x.shape[0], form.row_bytes(x.shape[1])), np.uint8) if form else x.view(np.uint8)
+    out = np.empty((x.shape[0], matrix.n_out), np.float32)
+    product = matrix.product(a.ctypes.data, a.shape[1], out.ctypes.data)  # without panels: row by row
     buffers = _Buffers(
-        a, np.empty((x.shape[0], matrix.n_out), np.float32), np.zeros(16, np.int64),
-        np.zeros((threads, log_size), CHUNK), np.zeros(threads, np.int64), np.zeros(threads, PHASE), np.ones(threads),
+        a, out, product, np.zeros(16, np.int64), np.zeros((threads, log_size), CHUNK), np.zeros(threads, np.int64),
+        np.zeros(threads, PHASE), np.ones(threads),
     )  # fmt: skip
-    words = np.zeros(1, _RUN)
-    values = {
-        "control": pool().control, "counter": buffers.counter[8:].ctypes.data,
-        "quantize": rows_quantizer(matrix.activation) if form else 0,
-        "block_values": form.block_values if form else 1, "block_bytes": form.block_bytes if form else 4,
-        "x": x.ctypes.data, "a": a.ctypes.data, "a_row_bytes": a.shape[1],
-        "rows_function": matrix.rows_function, "w": matrix.address, "row_bytes": matrix.row_bytes,
-        "n_out": matrix.n_out, "n_in": matrix.n_in, "n_blocks": matrix.n_blocks, "n_tokens": x.shape[0],
-        "out": buffers.out.ctypes.data, "even": cut.policy == "even", "across": cut.across, "down": cut.down,
-        "record": record, "log": buffers.log.ctypes.data, "log_size": log_size, "taken": buffers.taken.ctypes.data,
-        "phases": buffers.phases.ctypes.data, "slow": buffers.slow.ctypes.data,
-    }  # fmt: skip
-    for key, value in values.items():
-        words[key] = value
-    return words, buffers
+    run = record_of(
+        _RUN, product=product.ctypes.data, n_tokens=x.shape[0], control=pool().control,
+        counter=buffers.counter[8:].ctypes.data, quantize=rows_quantizer(matrix.activation) if form else 0,
+        block_values=form.block_values if form else 1, block_bytes=form.block_bytes if form else 4, x=x.ctypes.data,
+        bad=0, even=cut.policy == "even", across=cut.across, down=cut.down, record=record, log=buffers.log.ctypes.data,
+        log_size=log_size, taken=buffers.taken.ctypes.data, phases=buffers.phases.ctypes.data,
+        slow=buffers.slow.ctypes.data,
+    )  # fmt: skip
+    return run, buffers
 
 
 def _trace(cut: Plan, log: np.ndarray, buffers: _Buffers) -> Trace:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from minfer_lib.matmul.chunks import even_split
 from minfer_lib.model.attention import attend, mix, score, softmax
 from minfer_lib.native.jit import inlined, kernel
 from minfer_lib.simd.ops import (
@@ -27,10 +26,11 @@ from minfer_lib.simd.registers import f32x8, f32x16, u16x8, u16x16
 
 
 @kernel
-def attend_fours(q, keys, values, position, scale, part, parts, scores, out):
-    """This part's share of the heads of all tokens; all as in attend, but scores: f32[4, position + n_tokens] or more.
+def attend_fours(q, keys, values, position, scale, first, last, scores, out):
+    """Units [first, last), as in attend but for scores: f32[4, position + n_tokens] or more.
 
-    A piece of work is a head of four tokens. Parts take them in turns, for the later ones see more keys.
+    A unit is a head of four tokens; after those, a head of each token that is left over. Later tokens see more keys, so
+    the first four are followed by the last, then come the second and the last but one: equal ranges are equal work.
     """
     n_kv_heads, context, head_dim = keys.shape
     n_tokens, n_heads = q.shape[0], q.shape[1] // head_dim
@@ -38,9 +38,10 @@ def attend_fours(q, keys, values, position, scale, part, parts, scores, out):
     q_bytes, out_bytes = q.reshape(q.size).view(np.uint8), out.reshape(out.size).view(np.uint8)
     key_bytes, value_bytes = keys.reshape(keys.size).view(np.uint8), values.reshape(values.size).view(np.uint8)
     scale_, step = np.float32(scale), 4 * n_heads * head_dim  # bytes from a token to the next
-    fours = n_tokens // 4 if head_dim % 32 == 0 else 0
-    for piece in range(part, fours * n_heads, parts):
-        t, head = piece // n_heads * 4, piece % n_heads
+    fours = n_tokens // tokens_together(head_dim) if tokens_together(head_dim) == 4 else 0
+    for unit in range(first, min(last, fours * n_heads)):
+        i, head = unit // n_heads, unit % n_heads
+        t = 4 * (i // 2 if i % 2 == 0 else fours - 1 - i // 2)
         at, kv_at, common = t * step + 4 * head * head_dim, 2 * (head // group) * context * head_dim, position + t + 1
         _score_four(q_bytes, at, step, key_bytes, kv_at, head_dim, scale_, common, scores)
         for i in range(4):
@@ -50,9 +51,15 @@ def attend_fours(q, keys, values, position, scale, part, parts, scores, out):
         _mix_four(scores, common, value_bytes, kv_at, head_dim, out_bytes, at, step)
         for i in range(1, 4):
             mix(scores[i, : common + i], value_bytes, kv_at, head_dim, common, out_bytes, at + i * step)
-    rest = 4 * fours * n_heads
-    first, last = even_split(part, parts, n_tokens * n_heads - rest)
-    attend(q, keys, values, position, scale, rest + first, rest + last, scores[0], out)
+    rest = 3 * fours * n_heads  # unit u of those left over is head u + rest of all tokens' heads
+    first = max(first, fours * n_heads)
+    attend(q, keys, values, position, scale, rest + first, max(rest + first, rest + last), scores[0], out)
+
+
+@kernel
+def tokens_together(head_dim):
+    """Of how many tokens a unit is: the kernel for four takes heads in whole registers."""
+    return 4 if head_dim % 32 == 0 else 1
 
 
 @kernel

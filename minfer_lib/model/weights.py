@@ -10,7 +10,7 @@ from minfer_lib.dot.kernels import kernel_for
 from minfer_lib.errors import GgufError, UnsupportedError
 from minfer_lib.formats.decode import DECODERS, dequantize
 from minfer_lib.formats.gguf import Gguf, Tensor, row_tensor
-from minfer_lib.matmul.rows import Matrix
+from minfer_lib.matmul.product import Matrix
 from minfer_lib.model.config import Config
 
 
@@ -48,10 +48,6 @@ class Weights:
         """f32[n_tokens, width]: the rows of `ids`, decoded. A look-up, not a product (seed 1, embed_tokens)."""
         rows = row_tensor(self.embedding)[ids]
         return dequantize(self.embedding.format, rows).reshape(len(ids), -1)
-
-    def matrices(self) -> list[Matrix]:
-        """Every matrix that one token multiplies, in order: 7 a layer and the output."""
-        return [m for layer in self.layers for m in vars(layer).values() if isinstance(m, Matrix)] + [self.output]
 
 
 def read_weights(gguf: Gguf, config: Config) -> Weights:

@@ -23,6 +23,21 @@ def pointer(typingctx, address):
     return types.voidptr(types.int64), codegen
 
 
+def int64_record(*names: str) -> np.dtype:
+    """A record of int64 fields: addresses, sizes and flags that Python writes and compiled code reads by name."""
+    return np.dtype([(name, np.int64) for name in names])
+
+
+def record_of(dtype: np.dtype, **fields: int | float) -> np.ndarray:
+    """dtype[1] with these fields; every field must be given, so that none is forgotten."""
+    record = np.zeros(1, dtype)
+    if set(fields) != set(dtype.names):
+        raise TypeError(f"fields {sorted(set(fields) ^ set(dtype.names))} are missing or not of the record.")
+    for name, value in fields.items():
+        record[name] = value
+    return record
+
+
 @kernel
 def bytes_at(address, n):
     """uint8[n]: the memory from `address` on."""
@@ -64,26 +79,10 @@ def native_address(dispatcher, *argument_types) -> int:
 @intrinsic
 def call_job(typingctx, address, argument, part, parts):
     """Call the kernel job(argument, part, parts) -> None, all int64, at native address `address`."""
-    return types.void(*[types.int64] * 4), _call
+    return types.void(*[types.int64] * 4), call_native
 
 
-@intrinsic
-def call_quantizer(typingctx, address, x, n_tokens, n, out):
-    """Call a kernel of four int64 -> int64 at native address `address`."""
-    return types.int64(*[types.int64] * 5), _call
-
-
-@intrinsic
-def call_rows(typingctx, address, w, row_bytes, first, last, a, a_row_bytes, n_tokens, n_blocks, out, n_out):
-    """Call `rows_at` of some Kernel, at native address `address`. The Kernel itself is an argument without a value."""
-
-    def codegen(context, builder, signature, args):
-        return _call(context, builder, signature, [args[0], ir.Constant(_POINTER, None), *args[1:]])
-
-    return types.void(*[types.int64] * 11), codegen
-
-
-def _call(context, builder, signature, args):
+def call_native(context, builder, signature, args):
     """numba's own convention: a place for the result, one for an exception (kernels raise none), the arguments."""
     returns = signature.return_type != types.void
     result = builder.alloca(_I64 if returns else _POINTER)

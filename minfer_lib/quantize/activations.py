@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import numpy as np
 from numba import types
+from numba.extending import intrinsic
 
 from minfer_lib.errors import ArgumentError
 from minfer_lib.formats.arrays import float_array
 from minfer_lib.formats.table import FORMATS
-from minfer_lib.native.address import bytes_at, floats_at, native_address
+from minfer_lib.native.address import bytes_at, call_native, floats_at, native_address
 from minfer_lib.native.jit import kernel
 from minfer_lib.quantize.activations_simd import quantize_rows_q8_0_avx2, quantize_rows_q8_k_avx2
 from minfer_lib.simd.isa import isas
@@ -129,6 +130,12 @@ def _q8_k_at(x, n_tokens, n, out):
     """_Q8_K by addresses; 1 if all was finite."""
     rows = bytes_at(out, n_tokens * (n // 256 * 306)).reshape(n_tokens, n // 256 * 306)
     return np.int64(_Q8_K(floats_at(x, n_tokens, n), rows))
+
+
+@intrinsic
+def call_quantizer(typingctx, address, x, n_tokens, n, out):
+    """Call what `rows_quantizer` returned: n_tokens rows of n float32 at x -> blocks at out; 1 if all was finite."""
+    return types.int64(*[types.int64] * 5), call_native
 
 
 def rows_quantizer(name: str) -> int:

@@ -10,11 +10,11 @@ import pytest
 from agreement import clear_steps
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from minfer_lib.engine.perplexity import perplexity
 from tiny_models import Spec, write_model
 
 import minfer_lib as mf
 from minfer_lib import model_files
+from minfer_lib.engine.perplexity import perplexity
 
 A, B, C = [5, 17, 200, 3], [99, 98, 97], [42, 7, 64, 128, 5]
 
@@ -361,7 +361,7 @@ def test_what_a_model_says_of_itself(tiny):
     model = mf.load_model(str(tiny()), threads=3)
     assert repr(model) == f"Model({tiny().name!r}, 2 layers, 3 threads)"
     assert model.config.width == 64 and model.weights.n_vocab == 265 and model.threads == 3
-    assert len(model.weights.matrices()) == 15
+    assert len(model.matrices()) == 15
 
 
 # Damage: whatever the metadata says, kernels read inside the file and nothing absurd is allocated

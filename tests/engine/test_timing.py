@@ -3,10 +3,10 @@
 import time
 
 import pytest
+from minfer_lib.model.program import STEPS
 
 import minfer_lib as mf
 from minfer_lib.engine.timing import PARTS, Timing
-from minfer_lib.model.program import STEPS
 
 STEP_OF = {  # a stage that can be watched -> the step that has just ended
     "attn_norm": "attn_norm", "q": "qkv", "q_bias": "bias", "q_norm": "head_norm", "q_rope": "rope",

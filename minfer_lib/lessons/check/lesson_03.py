@@ -9,7 +9,7 @@ import numpy as np
 from minfer_lib.dot.api import dot
 from minfer_lib.formats.table import FORMATS
 from minfer_lib.lessons.check.runner import Case, run
-from minfer_lib.matmul.rows import matmul
+from minfer_lib.matmul.api import matmul
 from minfer_lib.quantize.activations import quantize_activations
 from minfer_lib.quantize.api import quantize
 

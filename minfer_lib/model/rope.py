@@ -1,30 +1,20 @@
-"""The small stages between the matrix products: RMSNorm, RoPE, SwiGLU."""
+"""RoPE: each pair of values of a head is turned by an angle that grows with the token's position."""
 
 from __future__ import annotations
 
 import math
 
 import numpy as np
+from numba import carray
 
 from minfer_lib.model.config import Config
-from minfer_lib.native.jit import inlined, kernel
-from minfer_lib.simd.exp import exp8
-from minfer_lib.simd.ops import first as first_lane
-from minfer_lib.simd.ops import load, splat, store
-from minfer_lib.simd.registers import f32x8
-
-
-@kernel
-def rms_norm(x, weight, eps, out):
-    """x, out: f32[n_tokens, width]; out = x / sqrt(mean(x²) + eps) * weight, squares summed in double as ggml does."""
-    n_tokens, width = x.shape
-    for t in range(n_tokens):
-        total = 0.0
-        for i in range(width):
-            total += np.float64(x[t, i] * x[t, i])
-        scale = np.float32(1) / np.sqrt(np.float32(total / width) + np.float32(eps))
-        for i in range(width):
-            out[t, i] = x[t, i] * scale * weight[i]
+from minfer_lib.model.heads import QKV, K, Q, V, head_of, qkv_fields
+from minfer_lib.model.kv_cache import store_f16
+from minfer_lib.model.memory import Memory
+from minfer_lib.model.operation import Operation
+from minfer_lib.model.run import RUN
+from minfer_lib.native.address import floats_at, int64_record, pointer, record_of
+from minfer_lib.native.jit import kernel
 
 
 def rope_frequencies(config: Config, factors: np.ndarray | None) -> np.ndarray:
@@ -83,21 +73,42 @@ def rope_halves(x, cos, sin):
         x[half + i] = left * sin[i] + right * cos[i]
 
 
+_ROPE = int64_record(*QKV, "keys", "values", "context", "halves")
+
+
 @kernel
-def swiglu(gate, up, first, last, out):
-    """out = silu(gate) * up in columns [first, last) of f32[n_tokens, ffn_width]; silu(g) = g / (1 + e^-g)."""
-    n_tokens, width = gate.shape
-    whole = first + (last - first) // 8 * 8
-    gates, ups = gate.reshape(gate.size).view(np.uint8), up.reshape(up.size).view(np.uint8)
-    outs = out.reshape(out.size).view(np.uint8)
-    for t in range(n_tokens):
-        for i in range(first, whole, 8):
-            at = 4 * (t * width + i)
-            store(outs, at, _silu(load(f32x8, gates, at)) * load(f32x8, ups, at))
-        for i in range(whole, last):
-            out[t, i] = first_lane(_silu(splat(f32x8, gate[t, i]))) * up[t, i]
+def _rope(operands, run, n, first, last, worker):
+    """Heads [first, last) of q, k and v of n tokens: those of q and k turned, those of k and v into the cache."""
+    o, r = carray(pointer(operands), 1, _ROPE)[0], carray(pointer(run), 1, RUN)[0]
+    cos, sin = floats_at(r.cos, n, o.head_dim // 2), floats_at(r.sin, n, o.head_dim // 2)
+    for unit in range(first, last):
+        whose, t, head, address = head_of(o, unit)
+        values = floats_at(address, 1, o.head_dim)[0]
+        if whose != V:
+            if o.halves:
+                rope_halves(values, cos[t], sin[t])
+            else:
+                rope_pairs(values, cos[t], sin[t])
+        if whose != Q:
+            cache = carray(
+                pointer(o.keys if whose == K else o.values), (o.n_kv_heads, o.context, o.head_dim), np.uint16
+            )
+            store_f16(values, cache[head, r.position + t])
 
 
-@inlined
-def _silu(g):
-    return g / (splat(f32x8, 1) + exp8(splat(f32x8, 0) - g))
+class Rope(Operation):
+    """Turn each head of q and k by its position, and append k and v to the cache as f16."""
+
+    kind, unit, job = "attention", "head", _rope
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, {"q_rope": "q", "k_rope": "k"})
+
+    def units(self, config: Config) -> int:
+        return config.n_heads + 2 * config.n_kv_heads
+
+    def bind(self, memory: Memory, layer: int) -> np.ndarray:
+        return record_of(
+            _ROPE, **qkv_fields(memory), keys=memory.address("keys", layer), values=memory.address("values", layer),
+            context=memory.cache.keys.shape[2], halves=memory.config.kind.rope_order == "halves",
+        )  # fmt: skip

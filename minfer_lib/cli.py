@@ -18,14 +18,14 @@ from tqdm.auto import tqdm
 
 from minfer_lib import model_files
 from minfer_lib.bench import tables
-from minfer_lib.engine.session import Model, Sampler, Session, load_model
 from minfer_lib.engine.perplexity import perplexity
+from minfer_lib.engine.session import Model, Sampler, Session, load_model
 from minfer_lib.engine.warmup import warmup
 from minfer_lib.errors import ArgumentError, MinferError
 from minfer_lib.formats.gguf import read_gguf
 from minfer_lib.formats.table import FORMATS
 from minfer_lib.lessons import notebook_copies
-from minfer_lib.native.pool import cpu_threads
+from minfer_lib.native.cpus import cpu_threads
 from minfer_lib.quantize.convert import quantize_gguf
 from minfer_lib.quantize.preset import PRESETS
 from minfer_lib.text import ChatTemplate, Greedy, Tokenizer

@@ -25,8 +25,9 @@ from minfer_lib.native.address import (
     native_address,
     words_at,
 )
+from minfer_lib.native.cpus import cpu_threads
 from minfer_lib.native.jit import kernel
-from minfer_lib.native.pool import MOST_WORKERS, cpu_threads, job_address, pool
+from minfer_lib.native.pool import MOST_WORKERS, job_address, pool
 from minfer_lib.quantize.activations import activation_rows
 
 ROWS_IN_CACHE = 16  # with several tokens: so many rows are read from the cache by all of them

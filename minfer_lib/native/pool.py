@@ -35,13 +35,6 @@ MOST_WORKERS = _WORKERS - 1
 _SPINS, _YIELDS = 200, 4000  # before a waiting worker yields, and before it sleeps
 
 
-def cpu_threads() -> int:
-    """How many threads a computation uses when nobody says: the cores that this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 @kernel
 def relax(waited):
     """One turn of a waiting loop: at first the core only pauses, later another thread may have it."""

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from minfer_lib.errors import ArgumentError
-from minfer_lib.native import pool as pool_module
 from minfer_lib.native.address import words_at
 from minfer_lib.native.atomics import fetch_add
 from minfer_lib.native.jit import kernel
@@ -179,13 +178,3 @@ time.sleep(0.3)
 """
     done = subprocess.run([sys.executable, "-c", code], timeout=60, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-
-
-def test_cpu_threads_counts_what_this_process_may_use(monkeypatch):
-    assert pool_module.cpu_threads() >= 1
-    if hasattr(pool_module.os, "sched_getaffinity"):
-        monkeypatch.setattr(pool_module.os, "sched_getaffinity", lambda _: {3, 5, 8})
-        assert pool_module.cpu_threads() == 3
-        monkeypatch.delattr(pool_module.os, "sched_getaffinity")
-    monkeypatch.setattr(pool_module.os, "cpu_count", lambda: None)
-    assert pool_module.cpu_threads() == 1

@@ -25,7 +25,7 @@ from minfer_lib.errors import ArgumentError, MinferError
 from minfer_lib.formats.gguf import read_gguf
 from minfer_lib.formats.table import FORMATS
 from minfer_lib.lessons import notebook_copies
-from minfer_lib.native.pool import cpu_threads
+from minfer_lib.native.cpus import cpu_threads
 from minfer_lib.quantize.convert import quantize_gguf
 from minfer_lib.quantize.preset import PRESETS
 from minfer_lib.text import ChatTemplate, Greedy, Tokenizer

@@ -26,13 +26,13 @@ ROUNDS = 5
 
 
 @kernel
-def _read_words(argument, part, parts):
-    """Job: xor of this part's share of some words into word 2 + part of the argument. It reads memory, that is all.
+def _read_words(argument, worker, workers):
+    """Job: xor of this worker's share of some words into word 2 + worker of the argument. It reads memory, that is all.
 
-    argument: int64[2 + parts], the words' address and how many there are. 256 bytes at a time, into four registers.
+    argument: int64[2 + workers], the words' address and how many there are. 256 bytes at a time, into four registers.
     """
-    fields = words_at(argument, 2 + parts)
-    first, last = even_split(part, parts, fields[1])
+    fields = words_at(argument, 2 + workers)
+    first, last = even_split(worker, workers, fields[1])
     words = words_at(fields[0] + 8 * first, last - first)
     raw = words.view(np.uint8)
     x0 = x1 = x2 = x3 = splat(u32x16, 0)
@@ -49,7 +49,7 @@ def _read_words(argument, part, parts):
         total ^= word
     for word in words[whole:]:
         total ^= word
-    fields[2 + part] = total
+    fields[2 + worker] = total
 
 
 class CeilingProbe:

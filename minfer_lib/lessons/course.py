@@ -7,7 +7,7 @@ from pathlib import Path
 from tqdm.auto import tqdm
 
 from minfer_lib import model_files
-from minfer_lib.native.pool import cpu_threads
+from minfer_lib.native.cpus import cpu_threads
 from minfer_lib.quantize.convert import quantize_gguf
 
 

@@ -20,13 +20,13 @@ from minfer_lib.native.clock import TICK_NS, ticks
 from minfer_lib.native.jit import kernel
 from minfer_lib.native.pool import Pool, job_address
 
-SUBMITTERS, PARTS, CELLS = 4, 3, 64
-PART_NS = 100_000  # a part takes so long, as a small matrix product does
+SUBMITTERS, WORKERS, CELLS = 4, 3, 64
+SHARE_NS = 100_000  # a worker's share takes so long, as a small matrix product does
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """runs: jobs that were submitted and came back; wrong: after so many of them some part had not been computed;
+    """runs: jobs that were submitted and came back; wrong: after so many of them some share had not been computed;
     stuck: submitters that waited for ever; crashed: the process did not live to count.
     """
 
@@ -44,12 +44,12 @@ def try_pool(gate: bool, seconds: float = 1.0) -> Outcome:
 
 
 @kernel
-def fill_job(argument, part, parts):
-    """Job: work for a while, then write word 0 into this part's share of the words after it."""
+def fill_job(argument, worker, workers):
+    """Job: work for a while, then write word 0 into this worker's share of the words after it."""
     words, start = words_at(argument, 1 + CELLS), ticks()
-    while (ticks() - start) * TICK_NS < PART_NS:
+    while (ticks() - start) * TICK_NS < SHARE_NS:
         pause()
-    first, last = even_split(part, parts, CELLS)
+    first, last = even_split(worker, workers, CELLS)
     for i in range(first, last):
         words[1 + i] = words[0]
 
@@ -66,7 +66,7 @@ def _submit(workers: Pool, job: int, words: np.ndarray, counts: np.ndarray, end:
     """Jobs until `end`; counts: jobs that came back, jobs that came back wrong, 1 when all is over."""
     while time.monotonic() < end:
         words[0] += 1
-        workers.run(job, words.ctypes.data, PARTS)
+        workers.run(job, words.ctypes.data, WORKERS)
         counts[:2] += 1, not _all_written(words)
     counts[2] = 1
 
@@ -79,7 +79,7 @@ def main(gate: bool, seconds: float) -> None:
     # Kept until the end: a worker may still write into the words of a job whose submitter has gone on. In a real engine
     # they would by then be somebody else's.
     words, counts = np.zeros((SUBMITTERS, 1 + CELLS), np.int64), np.zeros((SUBMITTERS, 3), np.int64)
-    workers.run(job, words[0].ctypes.data, PARTS)  # the worker is there
+    workers.run(job, words[0].ctypes.data, WORKERS)  # the worker is there
     _all_written(words[0])  # compiled
     sys.setswitchinterval(1e-5)  # Python, too, lets the submitters take turns often
     end = time.monotonic() + seconds

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 
 from minfer_lib.lessons.table import Table
-from minfer_lib.native.pool import cpu_threads
+from minfer_lib.native.cpus import cpus
 from minfer_lib.simd.isa import cpu_features, isas
 
 # what the lessons are about, in the order in which CPUs got them
@@ -23,7 +23,7 @@ def machine() -> Table:
         ("what", "here"),
         [
             ("processor", _processor()),
-            ("cores for this process", str(cpu_threads())),
+            ("cores for this process", str(cpus())),
             ("memory", f"{psutil.virtual_memory().total / 2**30:.1f} GiB"),
             ("CPU features of the lessons", " ".join(f for f in _FEATURES if f in present) or "none"),
             ("kernel sets, best first", " ".join(isas())),

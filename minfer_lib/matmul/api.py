@@ -16,7 +16,7 @@ from minfer_lib.matmul.product import PRODUCT, Matrix, call_compute
 from minfer_lib.matmul.tiles import TILES_FROM
 from minfer_lib.native.address import aligned_bytes, aligned_floats, int64_record, pointer, record_of
 from minfer_lib.native.jit import kernel
-from minfer_lib.native.pool import MOST_PARTS, cpu_threads, job_address, pool
+from minfer_lib.native.pool import MOST_WORKERS, cpu_threads, job_address, pool
 from minfer_lib.quantize.activations import activation_rows
 
 _CALL = int64_record("product", "n_tokens")  # the address of a PRODUCT, and of how many tokens
@@ -80,6 +80,6 @@ def check_threads(threads: int | None) -> int:
     """The number of threads to use; ArgumentError unless None or a whole number >= 1."""
     if threads is None:
         return cpu_threads()
-    if not isinstance(threads, int) or isinstance(threads, bool) or not 1 <= threads <= MOST_PARTS:
-        raise ArgumentError(f"threads is a whole number from 1 to {MOST_PARTS}, not {threads!r}.")
+    if not isinstance(threads, int) or isinstance(threads, bool) or not 1 <= threads <= MOST_WORKERS:
+        raise ArgumentError(f"threads is a whole number from 1 to {MOST_WORKERS}, not {threads!r}.")
     return threads

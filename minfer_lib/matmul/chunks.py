@@ -20,12 +20,12 @@ POLICIES = {
 
 
 @kernel
-def even_split(part, parts, total):
-    """Rows [first, last) of worker `part`: one range each, sizes differing by at most one (seed 1, chunk).
+def even_split(worker, workers, total):
+    """Rows [first, last) of this worker: one range each, sizes differing by at most one (seed 1, chunk).
 
     By the same rule ggml's threads share the blocks of x, when they quantize it along K.
     """
-    return total * part // parts, total * (part + 1) // parts
+    return total * worker // workers, total * (worker + 1) // workers
 
 
 @kernel

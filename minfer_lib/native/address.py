@@ -77,8 +77,8 @@ def native_address(dispatcher, *argument_types) -> int:
 
 
 @intrinsic
-def call_job(typingctx, address, argument, part, parts):
-    """Call the kernel job(argument, part, parts) -> None, all int64, at native address `address`."""
+def call_job(typingctx, address, argument, worker, workers):
+    """Call the kernel job(argument, worker, workers) -> None, all int64, at native address `address`."""
     return types.void(*[types.int64] * 4), call_native
 
 

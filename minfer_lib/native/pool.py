@@ -1,10 +1,11 @@
 """The persistent workers: threads that stay in compiled code and wait there for the next job.
 
-A job is the native address of a kernel job(argument, part, parts), all int64. Submitting one wakes the workers, which
-compute part 0, 1 … while the caller computes the last; it returns when all are done (seed 1 §3.2, the thread pool).
+A job is the native address of a kernel job(argument, worker, workers), all int64: each worker takes its share.
+Submitting one wakes the pool's threads, which are workers 0, 1 … while the caller is the last; it returns when all are
+done (seed 1 §3.2, the thread pool).
 
-    generation   a word that counts jobs, and says how many parts the newest has: one load tells a worker all it needs
-    done         how many workers have finished their part
+    generation   a word that counts jobs, and says how many workers the newest has: one load tells a thread all it needs
+    done         how many of the pool's threads have finished their share
     arrived, phase   of the barrier inside a job
     stop         set once, when the interpreter ends
 
@@ -28,17 +29,10 @@ from minfer_lib.native.jit import kernel
 
 # The words of the control block, by their byte offset; each has a cache line of its own.
 GENERATION, FUNCTION, ARGUMENT, DONE, ARRIVED, PHASE, STOP = (64 * i for i in range(7))
-_PARTS = 1 << 16  # generation = jobs so far * _PARTS + parts of the newest
-MOST_PARTS = _PARTS - 1
+_WORKERS = 1 << 16  # generation = jobs so far * _WORKERS + workers of the newest
+MOST_WORKERS = _WORKERS - 1
 
 _SPINS, _YIELDS = 200, 4000  # before a waiting worker yields, and before it sleeps
-
-
-def cpu_threads() -> int:
-    """How many threads a computation uses when nobody says: the cores that this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 @kernel
@@ -51,12 +45,12 @@ def relax(waited):
 
 
 @kernel
-def barrier(control, parts):
-    """Inside a job: wait until every part has come here. What any part wrote before, all see after."""
-    if parts == 1:
+def barrier(control, workers):
+    """Inside a job: wait until every worker has come here. What any of them wrote before, all see after."""
+    if workers == 1:
         return
     phase = atomic_load(control + PHASE)
-    if fetch_add(control + ARRIVED, 1) == parts - 1:
+    if fetch_add(control + ARRIVED, 1) == workers - 1:
         atomic_store(control + ARRIVED, 0)
         fetch_add(control + PHASE, 1)
         return
@@ -68,7 +62,7 @@ def barrier(control, parts):
 
 @kernel
 def _serve(control, index, seen):
-    """Compute part `index` of every job, until none comes for a while -> the last generation that was seen."""
+    """Be worker `index` of every job, until none comes for a while -> the last generation that was seen."""
     waited = 0
     while waited < _SPINS + _YIELDS and atomic_load(control + STOP) == 0:
         relax(waited)
@@ -77,32 +71,32 @@ def _serve(control, index, seen):
         if generation == seen:
             continue
         seen = generation
-        parts = generation % _PARTS
-        if index < parts - 1:  # else this job has no part for it, and its words may already be the next one's
-            call_job(atomic_load(control + FUNCTION), atomic_load(control + ARGUMENT), index, parts)
+        workers = generation % _WORKERS
+        if index < workers - 1:  # else this job has no share for it, and its words may already be the next one's
+            call_job(atomic_load(control + FUNCTION), atomic_load(control + ARGUMENT), index, workers)
             fetch_add(control + DONE, 1)
             waited = 0
     return seen
 
 
 @kernel
-def _publish(control, function, argument, parts):
+def _publish(control, function, argument, workers):
     """Make a job the newest. Nobody computes an older one: each is waited for."""
     atomic_store(control + FUNCTION, function)
     atomic_store(control + ARGUMENT, argument)
     atomic_store(control + DONE, 0)
-    jobs = atomic_load(control + GENERATION) // _PARTS
-    atomic_store(control + GENERATION, (jobs + 1) * _PARTS + parts)
+    jobs = atomic_load(control + GENERATION) // _WORKERS
+    atomic_store(control + GENERATION, (jobs + 1) * _WORKERS + workers)
 
 
 @kernel
-def _submit(control, function, argument, parts):
-    """Publish the job, compute the last part, wait for the others: one call, so that no interrupt can part them."""
-    if parts > 1:
-        _publish(control, function, argument, parts)
-    call_job(function, argument, parts - 1, parts)
+def _submit(control, function, argument, workers):
+    """Publish the job, be its last worker, wait for the others: one call, so that no interrupt comes in between."""
+    if workers > 1:
+        _publish(control, function, argument, workers)
+    call_job(function, argument, workers - 1, workers)
     waited = 0
-    while atomic_load(control + DONE) < parts - 1:
+    while atomic_load(control + DONE) < workers - 1:
         relax(waited)
         waited += 1
 
@@ -121,21 +115,21 @@ class Pool:
         self._stopped = False
         self._threads: list[threading.Thread] = []
 
-    def run(self, function: int, argument: int, parts: int) -> None:
-        """Run job `function` in `parts` parts, from any Python thread; returns when all are done.
+    def run(self, function: int, argument: int, workers: int) -> None:
+        """Run job `function` with so many workers, from any Python thread; returns when all are done.
 
         Raises ArgumentError where the system does not give that many threads.
         """
         with self._gate:
-            self._hire(parts - 1)
+            self._hire(workers - 1)
             try:
-                if parts > 1:
+                if workers > 1:
                     self._keep_off(_core())
                     self._calling = True
                     if self._asleep:
                         with self._wake:
                             self._wake.notify_all()
-                _submit(self.control, function, argument, parts)
+                _submit(self.control, function, argument, workers)
             finally:
                 self._calling = False
 
@@ -218,7 +212,7 @@ def pool() -> Pool:
 
 
 def job_address(job) -> int:
-    """The native address of a kernel job(argument, part, parts), for Pool.run."""
+    """The native address of a kernel job(argument, worker, workers), for Pool.run."""
     return native_address(job, types.int64, types.int64, types.int64)
 
 

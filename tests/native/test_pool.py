@@ -1,4 +1,4 @@
-"""The persistent workers: every part runs exactly once, whoever submits and however many parts there are."""
+"""The persistent workers: each worker of a job runs exactly once, whoever submits and however many there are."""
 
 import os
 import subprocess
@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from minfer_lib.errors import ArgumentError
-from minfer_lib.native import pool as pool_module
 from minfer_lib.native.address import words_at
 from minfer_lib.native.atomics import fetch_add
 from minfer_lib.native.jit import kernel
@@ -18,25 +17,25 @@ from minfer_lib.native.pool import Pool, barrier, job_address, pool
 
 
 @kernel
-def count_job(argument, part, parts):
-    """words[part] += 1; words[parts] counts all parts atomically."""
-    words_at(argument, parts)[part] += 1
-    fetch_add(argument + 8 * parts, 1)
+def count_job(argument, worker, workers):
+    """words[worker] += 1; words[workers] counts all workers atomically."""
+    words_at(argument, workers)[worker] += 1
+    fetch_add(argument + 8 * workers, 1)
 
 
 @kernel
-def barrier_job(argument, part, parts):
-    """Ten rounds: each part adds one to its word, and after a barrier sums everybody's into another."""
-    words = words_at(argument, 1 + 2 * parts)
+def barrier_job(argument, worker, workers):
+    """Ten rounds: each worker adds one to its word, and after a barrier sums everybody's into another."""
+    words = words_at(argument, 1 + 2 * workers)
     control = words[0]
     for _ in range(10):
-        words[1 + part] += 1
-        barrier(control, parts)
+        words[1 + worker] += 1
+        barrier(control, workers)
         total = 0
-        for other in range(parts):
+        for other in range(workers):
             total += words[1 + other]
-        words[1 + parts + part] = total
-        barrier(control, parts)
+        words[1 + workers + worker] = total
+        barrier(control, workers)
 
 
 @pytest.fixture(scope="module")
@@ -44,49 +43,49 @@ def count():
     return job_address(count_job)
 
 
-def run_count(count, parts, times, workers=None):
-    workers = workers or pool()
-    words = np.zeros(parts + 1, np.int64)
+def run_count(count, workers, times, threads=None):
+    threads = threads or pool()
+    words = np.zeros(workers + 1, np.int64)
     for _ in range(times):
-        workers.run(count, words.ctypes.data, parts)
+        threads.run(count, words.ctypes.data, workers)
     return words
 
 
-@pytest.mark.parametrize("parts", [1, 2, 3, 7, 14])
-def test_every_part_runs_once_a_job(count, parts):
-    assert run_count(count, parts, 50).tolist() == [50] * parts + [50 * parts]
+@pytest.mark.parametrize("workers", [1, 2, 3, 7, 14])
+def test_every_worker_runs_once_a_job(count, workers):
+    assert run_count(count, workers, 50).tolist() == [50] * workers + [50 * workers]
 
 
-@pytest.mark.parametrize("parts", [1, 2, 3, 5])
-def test_a_barrier_lets_all_see_what_each_has_written(parts):
-    words = np.zeros(1 + 2 * parts, np.int64)
+@pytest.mark.parametrize("workers", [1, 2, 3, 5])
+def test_a_barrier_lets_all_see_what_each_has_written(workers):
+    words = np.zeros(1 + 2 * workers, np.int64)
     words[0] = pool().control
     address = job_address(barrier_job)
     for done in range(1, 21):
-        pool().run(address, words.ctypes.data, parts)
-        assert words[1:].tolist() == [10 * done] * parts + [10 * done * parts] * parts
+        pool().run(address, words.ctypes.data, workers)
+        assert words[1:].tolist() == [10 * done] * workers + [10 * done * workers] * workers
 
 
-def test_the_number_of_parts_may_change_from_job_to_job(count):
-    """A worker that has no part in a job must neither run it nor take the next one's words for its own."""
+def test_the_number_of_workers_may_change_from_job_to_job(count):
+    """A thread that has no share of a job must neither run it nor take the next one's words for its own."""
     watchdog = threading.Timer(240, lambda: os._exit(17))  # a hang would otherwise be forever
     watchdog.start()
     rng = np.random.default_rng(0)
-    words = {parts: np.zeros(parts + 1, np.int64) for parts in range(1, 5)}
+    words = {workers: np.zeros(workers + 1, np.int64) for workers in range(1, 5)}
     expected = dict.fromkeys(words, 0)
-    for parts in [1, 4] * 1000 + rng.integers(1, 5, 3000).tolist():
-        pool().run(count, words[parts].ctypes.data, parts)
-        expected[parts] += 1
+    for workers in [1, 4] * 1000 + rng.integers(1, 5, 3000).tolist():
+        pool().run(count, words[workers].ctypes.data, workers)
+        expected[workers] += 1
     watchdog.cancel()
-    for parts, counted in words.items():
-        assert counted.tolist() == [expected[parts]] * parts + [expected[parts] * parts]
+    for workers, counted in words.items():
+        assert counted.tolist() == [expected[workers]] * workers + [expected[workers] * workers]
 
 
 def test_two_threads_may_submit_at_once(count):
     results = {}
 
-    def submit(name, parts):
-        results[name] = run_count(count, parts, 5000)
+    def submit(name, workers):
+        results[name] = run_count(count, workers, 5000)
 
     threads = [threading.Thread(target=submit, args=(name, 2 + name)) for name in range(2)]
     for thread in threads:
@@ -179,13 +178,3 @@ time.sleep(0.3)
 """
     done = subprocess.run([sys.executable, "-c", code], timeout=60, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-
-
-def test_cpu_threads_counts_what_this_process_may_use(monkeypatch):
-    assert pool_module.cpu_threads() >= 1
-    if hasattr(pool_module.os, "sched_getaffinity"):
-        monkeypatch.setattr(pool_module.os, "sched_getaffinity", lambda _: {3, 5, 8})
-        assert pool_module.cpu_threads() == 3
-        monkeypatch.delattr(pool_module.os, "sched_getaffinity")
-    monkeypatch.setattr(pool_module.os, "cpu_count", lambda: None)
-    assert pool_module.cpu_threads() == 1

@@ -42,7 +42,7 @@ class Operand:
 
 
 @dataclass(frozen=True)
-class Step:
+class KernelStep:
     """One operation."""
 
     number: int
@@ -61,16 +61,16 @@ class Step:
 
 
 @dataclass
-class Trace:
+class KernelTrace:
     """What `step` returns: the kernel's result and all its operations, in order."""
 
     kernel: str
     isa: str
-    steps: list[Step] = field(default_factory=list)
+    steps: list[KernelStep] = field(default_factory=list)
     result: Any = None
 
     @property
-    def flagged(self) -> list[Step]:
+    def flagged(self) -> list[KernelStep]:
         """The steps in which a lane saturated or overflowed."""
         return [s for s in self.steps if s.saturated or s.overflowed]
 
@@ -97,14 +97,14 @@ for _symbol in INSTRUCTIONS:
         setattr(Lanes, f"__{_symbol.__name__.strip('_')}__", _lanes_operator(_symbol))
 
 
-def step(kernel: Dispatcher, *args, isa: str | None = None) -> Trace:
+def step(kernel: Dispatcher, *args, isa: str | None = None) -> KernelTrace:
     """Run `kernel` (made by @kernel or numba.njit) with these arguments on emulated registers.
 
     isa: whose mnemonics are shown; None: the kernel's name ends in it ("…_neon"), else avx2.
     Raises TypeError where compiling would, too: an operation does not exist for the types of its operands.
     """
     name = kernel.py_func.__name__
-    trace = Trace(name, isa or ("neon" if name.endswith("_neon") else name.rpartition("_")[2]))
+    trace = KernelTrace(name, isa or ("neon" if name.endswith("_neon") else name.rpartition("_")[2]))
     run = _Recorder(trace)
     with np.errstate(all="ignore"):
         trace.result = run.plain(rebind(kernel.py_func, run.bind)(*args))
@@ -128,7 +128,7 @@ def _names(code: CodeType) -> set[str]:
 class _Recorder:
     """Runs operations and writes them into a trace."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: KernelTrace) -> None:
         self.trace = trace
         self.bound: dict[int, Any] = {}  # kernels already bound anew
 
@@ -156,7 +156,7 @@ class _Recorder:
         output = None if result is None else Operand(str(signature.return_type), result, number, place.target)
         registers = [t for t in (signature.return_type, *types_) if isinstance(t, Register)]
         self.trace.steps.append(
-            Step(
+            KernelStep(
                 number,
                 instruction.name,
                 instruction.mnemonic(self.trace.isa, registers[0] if registers else None),

@@ -11,13 +11,13 @@ from functools import lru_cache
 
 from minfer_lib.gpu.warp_sim import Step as WarpStep
 from minfer_lib.lessons.figures.look import ORANGE
-from minfer_lib.simd.step import Step
+from minfer_lib.simd.step import KernelStep
 
 _LINE = "padding:0 6px 0 {hang}ch;text-indent:{back}ch;border-left:4px solid {edge};background:{ground}"
 _NUMBER = 5  # letters of the line's number and its mark
 
 
-def source_html(step: Step | WarpStep, seen: Container[tuple[str, int]] | None = None) -> str:
+def source_html(step: KernelStep | WarpStep, seen: Container[tuple[str, int]] | None = None) -> str:
     """The function in which `step` happens, without docstring and comments; its line has a bar, a ground and ▶.
 
     seen: only these (file, line) of it, and its head; None: all.

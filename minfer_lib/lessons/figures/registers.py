@@ -13,14 +13,14 @@ import numpy as np
 
 from minfer_lib.lessons.figures.look import BLUE, GREY, INK, ORANGE, RED, Drawing
 from minfer_lib.simd.instruction import INSTRUCTIONS
-from minfer_lib.simd.step import Operand, Step, Trace
+from minfer_lib.simd.step import KernelStep, KernelTrace, Operand
 
 _LEFT, _BYTE, _GAP, _ROW = 34, 27, 4, 22  # of lane numbers; a byte; between groups of four bytes; height of lanes
 WIDTH = _LEFT + 16 * _BYTE + 3 * _GAP + 2
 _LONG = 52  # letters of an expression that are shown
 
 
-def step_picture(trace: Trace, step: Step) -> Drawing:
+def step_picture(trace: KernelTrace, step: KernelStep) -> Drawing:
     """The inputs and the output of one step. A lane's ground is blue above zero, orange below, strong if far off.
 
     A lane that did not hold its result has an edge and a filled corner.
@@ -45,7 +45,7 @@ def step_picture(trace: Trace, step: Step) -> Drawing:
     return Drawing(svg, f"{_expression(step)}: " + "; ".join(told) + ".")
 
 
-def flagged(step: Step) -> str:
+def flagged(step: KernelStep) -> str:
     """Which lanes did not hold their result; "" where all did."""
     if step.lost is None:
         return ""
@@ -55,7 +55,7 @@ def flagged(step: Step) -> str:
     return f"lane{'s' if lanes.size > 1 else ''} {first}: the result did not fit and {how}"
 
 
-def _shown_inputs(trace: Trace, step: Step) -> Iterator[tuple[str, Operand]]:
+def _shown_inputs(trace: KernelTrace, step: KernelStep) -> Iterator[tuple[str, Operand]]:
     """(what it is called, operand); the names of types are left out, and memory is one with the offset into it."""
     memory = None
     for operand in step.inputs:
@@ -80,19 +80,19 @@ _OPERATORS = {
 }  # fmt: skip
 
 
-def meaning(step: Step) -> str:
+def meaning(step: KernelStep) -> str:
     """What the operation does, in a line."""
     return _OPERATORS.get(step.name) or _meanings().get(step.name, "")
 
 
-def named(trace: Trace, operand: Operand) -> str:
+def named(trace: KernelTrace, operand: Operand) -> str:
     """The variable that holds the operand, or the expression that made it; "" where it is known by neither."""
     if operand.name:
         return operand.name
     return "" if operand.step is None else _expression(trace.steps[operand.step])
 
 
-def _expression(step: Step) -> str:
+def _expression(step: KernelStep) -> str:
     text = " ".join(step.text[slice(*step.columns)].split()) or step.name
     return text if len(text) <= _LONG else text[: _LONG - 1] + "…"
 

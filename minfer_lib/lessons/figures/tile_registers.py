@@ -13,7 +13,7 @@ import numpy as np
 from minfer_lib.errors import ArgumentError
 from minfer_lib.lessons.figures.look import BLUE, GREY, INK, ORANGE, RED, Drawing
 from minfer_lib.lessons.figures.registers import WIDTH, lanes, shown
-from minfer_lib.simd.step import Step, Trace
+from minfer_lib.simd.step import KernelStep, KernelTrace
 
 _BYTE, _ROW = 3, 6  # of a tile, drawn
 _RIGHT, _TOP = 270, 20  # where B begins
@@ -26,11 +26,11 @@ _STRENGTHS = 4  # of a colour
 class Product:
     """C += A · B as it stands after `step`, which prepares it, computes it or stores C."""
 
-    trace: Trace
-    step: Step
+    trace: KernelTrace
+    step: KernelStep
 
     @cached_property
-    def dot(self) -> Step:
+    def dot(self) -> KernelStep:
         """The step that computes it."""
         operands = [o for o in (self.step.output, *self.step.inputs) if o is not None]
         tiles = {o.type for o in operands if o.type.startswith("tmm")}
@@ -55,7 +55,7 @@ class Product:
         return self.step.output is not None and self.step.output.type == self.dot.inputs[which].type
 
 
-def tile_dots(trace: Trace) -> list[Step]:
+def tile_dots(trace: KernelTrace) -> list[KernelStep]:
     """The steps that multiply tiles; ArgumentError if there are none."""
     dots = [s for s in trace.steps if s.name == "tile_dot"]
     if not dots:
@@ -63,7 +63,7 @@ def tile_dots(trace: Trace) -> list[Step]:
     return dots
 
 
-def tile_step_picture(trace: Trace, step: Step, row: int, column: int) -> Drawing:
+def tile_step_picture(trace: KernelTrace, step: KernelStep, row: int, column: int) -> Drawing:
     """The tiles after a step, and what cell [row, column] of C is made of. Colours are those of `step_picture`."""
     product, mine = Product(trace, step), slice(4 * column, 4 * column + 4)
     (n_rows, _), (_, a_bytes), (groups, _) = map(product.shape, range(3))
@@ -97,7 +97,7 @@ def tile_step_picture(trace: Trace, step: Step, row: int, column: int) -> Drawin
     return Drawing(svg, f"{' '.join(_done(step)) or step.name}; {'; '.join(alt)}; {told}.")
 
 
-def _done(step: Step) -> list[str]:
+def _done(step: KernelStep) -> list[str]:
     """What the step did with whole tiles."""
     if step.name == "tile_dot":
         (rows, c_bytes), (_, products) = (o.value.shape for o in step.inputs[:2])

@@ -9,16 +9,16 @@ from minfer_lib.lessons.figures.kernel_source import source_html
 from minfer_lib.lessons.figures.look import Drawing
 from minfer_lib.lessons.figures.registers import flagged, meaning, step_picture
 from minfer_lib.lessons.widgets.stepper import Stepper
-from minfer_lib.simd.step import Step, Trace
+from minfer_lib.simd.step import KernelStep, KernelTrace
 
 
 class RegisterStepper(Stepper):
     """Walk through a trace (minfer_lib.simd.step.step) of a kernel of any kernel set, on any machine.
 
-    at: where to begin, as in `show`. `.step` is the Step that is shown, `.alt` its picture in words.
+    at: where to begin, as in `show`. `.step` is the KernelStep that is shown, `.alt` its picture in words.
     """
 
-    def __init__(self, trace: Trace, at: Step | str | None = None) -> None:
+    def __init__(self, trace: KernelTrace, at: KernelStep | str | None = None) -> None:
         if not trace.steps:
             raise ArgumentError(f"{trace.kernel} did nothing on registers: there is no step to show.")
         self.trace = trace
@@ -26,7 +26,7 @@ class RegisterStepper(Stepper):
         if at is not None:
             self.show(at)
 
-    def show(self, at: Step | str) -> RegisterStepper:
+    def show(self, at: KernelStep | str) -> RegisterStepper:
         """Go to a step of this trace, or to the first step of that operation ("maddubs"). ArgumentError if none is."""
         numbers = [s.number for s in self.trace.steps if s is at or s.name == at]
         if not numbers:
@@ -35,7 +35,7 @@ class RegisterStepper(Stepper):
         self._go(numbers[0] + 1)
         return self
 
-    def _drawn(self, step: Step) -> tuple[Drawing, str, str]:
+    def _drawn(self, step: KernelStep) -> tuple[Drawing, str, str]:
         instruction = f"<code>{step.instruction}</code>" if step.instruction else "no instruction"
         told = html.escape(meaning(step).removesuffix("."))
         flag = f" · <b>{html.escape(flagged(step))}</b>" if step.lost is not None else ""

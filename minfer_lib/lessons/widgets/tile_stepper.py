@@ -7,13 +7,13 @@ import ipywidgets as widgets
 from minfer_lib.lessons.figures.look import Drawing
 from minfer_lib.lessons.figures.tile_registers import tile_dots, tile_step_picture
 from minfer_lib.lessons.widgets.register_stepper import RegisterStepper
-from minfer_lib.simd.step import Step, Trace
+from minfer_lib.simd.step import KernelStep, KernelTrace
 
 
 class TileStepper(RegisterStepper):
     """As RegisterStepper, for a trace that multiplies tiles. Choose a cell of C: its row of A, its column of B."""
 
-    def __init__(self, trace: Trace, at: Step | str | None = None, row: int = 0, column: int = 0) -> None:
+    def __init__(self, trace: KernelTrace, at: KernelStep | str | None = None, row: int = 0, column: int = 0) -> None:
         shapes = [s.inputs[0].value.shape for s in tile_dots(trace)]
         ends = min(rows for rows, _ in shapes), min(c_bytes // 4 for _, c_bytes in shapes)
         layout = widgets.Layout(width="250px")
@@ -28,6 +28,6 @@ class TileStepper(RegisterStepper):
         cell = widgets.Box([self._row, self._column], layout=widgets.Layout(flex_flow="row wrap"))
         self.children = [self.children[0], cell, *self.children[1:]]
 
-    def _drawn(self, step: Step) -> tuple[Drawing, str, str]:
+    def _drawn(self, step: KernelStep) -> tuple[Drawing, str, str]:
         _, source, told = super()._drawn(step)
         return tile_step_picture(self.trace, step, self._row.value, self._column.value), source, told

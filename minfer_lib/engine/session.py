@@ -101,12 +101,8 @@ class Model:
 
     def matrices(self) -> list[Matrix]:
         """Every matrix that one token multiplies, in order: seven a layer, and the output."""
-        return [
-            m
-            for operation, _ in self.operations()
-            if isinstance(operation, MatMul)
-            for m in operation.matrices.values()
-        ]
+        products = [operation for operation, _ in self.operations() if isinstance(operation, MatMul)]
+        return [matrix for product in products for matrix in product.matrices.values()]
 
     def __repr__(self) -> str:
         return f"Model({self.gguf.path.name!r}, {self.config.n_layers} layers, {self.threads} threads)"
@@ -161,7 +157,8 @@ class Session:
     @property
     def timing(self) -> Timing:
         """Where the time of this session has gone so far."""
-        return Timing(self._fed, self._forward.step_seconds, self._sampling, self._feeding + self._sampling)
+        forward = self._forward
+        return Timing(self._fed, forward.seconds, forward.kinds, self._sampling, self._feeding + self._sampling)
 
     def walk(self, ids: Sequence[int]) -> Iterator[tuple[Placed, dict[str, np.ndarray]]]:
         """As feed, one operation at a time: after each, the operation and what it left to be seen.

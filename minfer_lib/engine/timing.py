@@ -2,51 +2,51 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-PARTS = {  # a part of a token's time -> its steps of the forward pass (model/program.py); a model may lack some
-    "matmul": ("qkv", "attn_output", "gate_up", "ffn_down", "logits"),  # gate_up: with SwiGLU
-    "attention": ("bias", "head_norm", "rope", "attention"),
-    "sampling": (),
-    "rest": ("attn_norm", "attn_quantize", "ffn_norm", "act_quantize", "output_norm"),
-}
+KINDS = ("matmul", "attention", "sampling", "rest")  # of time; an operation's own kind is written in its class
 
 
 @dataclass(frozen=True)
 class Timing:
     """What a session has done so far, in seconds. `later - earlier` is what it did between the two.
 
-    tokens: how many went through the model. steps: the passes by step, as the thread that called them saw it, waits for
-    the other threads included. sampling: from logits to tokens. wall: all passes and all sampling, with Python's share.
+    tokens: how many went through the model. operations: name of an operation -> its seconds in all layers, as the
+    thread that called saw them, waits for the other threads included. kinds: name -> its kind of KINDS. sampling: from
+    logits to tokens. wall: all passes and all sampling, with Python's share.
     """
 
     tokens: int
-    steps: dict[str, float]
+    operations: dict[str, float]
+    kinds: dict[str, str] = field(repr=False)
     sampling: float
     wall: float
 
     def __sub__(self, earlier: Timing) -> Timing:
-        steps = {step: seconds - earlier.steps[step] for step, seconds in self.steps.items()}
-        return Timing(self.tokens - earlier.tokens, steps, self.sampling - earlier.sampling, self.wall - earlier.wall)
+        operations = {name: seconds - earlier.operations[name] for name, seconds in self.operations.items()}
+        tokens, sampling = self.tokens - earlier.tokens, self.sampling - earlier.sampling
+        return Timing(tokens, operations, self.kinds, sampling, self.wall - earlier.wall)
 
-    def parts(self) -> dict[str, float]:
-        """The wall time in PARTS. The rest is what is left: its steps, and the calls from Python."""
-        parts = {part: sum(self.steps.get(step, 0.0) for step in steps) for part, steps in PARTS.items()}
-        parts["sampling"] = self.sampling
-        return parts | {"rest": self.wall - parts["matmul"] - parts["attention"] - parts["sampling"]}
+    def of_kind(self, kind: str) -> dict[str, float]:
+        """The operations of one kind, in the order in which the model has them."""
+        return {name: seconds for name, seconds in self.operations.items() if self.kinds[name] == kind}
+
+    def shares(self) -> dict[str, float]:
+        """The wall time by KINDS. The rest is what is left: its operations, and the calls from Python."""
+        shares = {kind: sum(self.of_kind(kind).values()) for kind in KINDS}
+        shares["sampling"] = self.sampling
+        shares["rest"] = self.wall - sum(seconds for kind, seconds in shares.items() if kind != "rest")
+        return shares
 
     def report(self) -> str:
-        """A table of the parts and their steps: milliseconds a token, and their share of the wall time."""
+        """A table of the kinds and their operations: milliseconds a token, and their share of the wall time."""
         if not self.tokens:
             return "  no tokens yet"
 
         def line(name: str, seconds: float) -> str:
-            return f"  {name:18}{seconds / self.tokens * 1e3:9.3f} ms {seconds / self.wall:7.1%}"
+            return f"  {name:22}{seconds / self.tokens * 1e3:9.3f} ms {seconds / self.wall:7.1%}"
 
         lines = []
-        for part, seconds in self.parts().items():
-            lines += [
-                line(part, seconds),
-                *(line(f"  {step}", self.steps[step]) for step in PARTS[part] if step in self.steps),
-            ]
+        for kind, seconds in self.shares().items():
+            lines += [line(kind, seconds), *(line(f"  {name}", s) for name, s in self.of_kind(kind).items())]
         return "\n".join(lines)

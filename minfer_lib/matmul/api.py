@@ -15,8 +15,9 @@ from minfer_lib.matmul.panels import fill_panels
 from minfer_lib.matmul.product import PRODUCT, Matrix, call_compute
 from minfer_lib.matmul.tiles import TILES_FROM
 from minfer_lib.native.address import aligned_bytes, aligned_floats, int64_record, pointer, record_of
+from minfer_lib.native.cpus import cpu_threads
 from minfer_lib.native.jit import kernel
-from minfer_lib.native.pool import MOST_WORKERS, cpu_threads, job_address, pool
+from minfer_lib.native.pool import MOST_WORKERS, job_address, pool
 from minfer_lib.quantize.activations import activation_rows
 
 _CALL = int64_record("product", "n_tokens")  # the address of a PRODUCT, and of how many tokens

@@ -62,7 +62,12 @@ class Forward:
         self._job = job_address(run_operations)
 
     @property
-    def step_seconds(self) -> dict[str, float]:
+    def kinds(self) -> dict[str, str]:
+        """Name of an operation -> what its time counts as."""
+        return {operation.name: operation.kind for operation, _ in self.operations}
+
+    @property
+    def seconds(self) -> dict[str, float]:
         """How long the operations of each name took so far, over all layers and passes."""
         return dict(zip(self._names, (self._spent * (TICK_NS / 1e9)).tolist(), strict=True))
 

@@ -13,7 +13,7 @@ import minfer_lib as mf
 
 session = mf.load_model(sys.argv[1], context=2048).session()
 session.feed(range(128))  # the longest pass, so the largest buffers
-cache = session._forward.cache
+cache = session.cache
 cache.keys[:] = cache.values[:] = 0  # every page, as 2048 tokens would
 with open("/proc/self/status") as status:
     kilobytes = {key: int(value.split()[0]) for key, value in (line.split(":", 1) for line in status) if "kB" in value}

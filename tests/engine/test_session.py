@@ -81,7 +81,7 @@ def test_the_context_exactly_full_and_one_more(tiny):
 def test_kv_memory_follows_the_context(tiny):
     path = tiny(context=1 << 20)
     for context in (1, 512):
-        cache = mf.load_model(path, context=context).session()._forward.cache
+        cache = mf.load_model(path, context=context).session().cache
         assert (
             cache.keys.nbytes == cache.values.nbytes == 2 * 2 * 16 * context * 2
         )  # layers, heads, values, tokens, f16
@@ -556,13 +556,11 @@ def test_an_unknown_policy(tiny):
 def test_a_session_at_work_refuses_a_second_caller(tiny):
     session, refused = mf.load_model(tiny()).session(), []
 
-    def call_again(name, array):
+    for (operation, _), _ in session.walk(A):
         for call in (lambda: session.feed([1]), session.reset, lambda: session.log_probabilities([1, 2])):
             with pytest.raises(mf.ArgumentError, match="at work"):
                 call()
-            refused.append(name)
-
-    session.feed(A, watch=call_again)
+            refused.append(operation.name)
     assert refused and session.position == len(A)
     session.feed([1])  # and afterwards it is free again
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import minfer_lib as mf
-from minfer_lib.engine.timing import PARTS
 from minfer_lib.lessons import attention_picture, course_model, recorded, time_picture
 
 
@@ -19,9 +18,9 @@ def test_the_time_is_told_part_by_part(tiny):
     session = mf.load_model(tiny(), threads=1).session()
     session.feed([1, 2, 3])
     picture = time_picture(session.timing)
-    for part, seconds in session.timing.parts().items():
-        assert f"{part} {seconds / session.timing.wall:.1%}" in picture.alt
-    assert all(step in picture.svg for step in PARTS["matmul"])
+    for kind, seconds in session.timing.shares().items():
+        assert f"{kind} {seconds / session.timing.wall:.1%}" in picture.alt
+    assert all(name in picture.svg for name in session.timing.of_kind("matmul"))
 
 
 def test_recorded_numbers_are_of_the_courses_model(tiny):

@@ -13,7 +13,7 @@ from numba import njit
 import minfer_lib as mf
 from minfer_lib.dot.kernels import Kernel
 from minfer_lib.dot.parts_tiles import MINS, SUPER, TILE_32, UNSIGNED
-from minfer_lib.matmul import rows
+from minfer_lib.matmul import api
 from minfer_lib.matmul.panels import fill_panels, panels_bytes
 from minfer_lib.matmul.tile_sums import SHAPES_32, SHAPES_256
 from minfer_lib.matmul.tiles import MULTIPLY, TILES_FROM, UNPACK, scratch_bytes, tiles_at, tiles_for, turn
@@ -141,7 +141,7 @@ def test_matmul_is_the_same_in_any_company(name):
 @needs_tiles
 def test_which_way_a_product_goes(monkeypatch):
     calls = []
-    monkeypatch.setattr(rows, "fill_panels", lambda *args: calls.append(args[4]) or fill_panels(*args))
+    monkeypatch.setattr(api, "fill_panels", lambda *args: calls.append(args[4]) or fill_panels(*args))
     w, x = matrix("Q4_0", 8, 64), tokens(20, 64)
     for n_tokens in (1, TILES_FROM - 1, TILES_FROM, 20):
         mf.matmul("Q4_0", w, x[:n_tokens])

@@ -3,25 +3,27 @@
 import numpy as np
 import pytest
 
+from minfer_lib.matmul.chunks import even_split
 from minfer_lib.model.attention import attend
-from minfer_lib.model.attention_fours import attend_fours
+from minfer_lib.model.attention_fours import attend_fours, tokens_together
 
 
-@pytest.mark.parametrize("parts", [1, 2, 3, 7])
+@pytest.mark.parametrize("workers", [1, 2, 3, 7])
 @pytest.mark.parametrize(
     ("n_tokens", "position", "n_heads", "n_kv_heads", "head_dim"),
     [(4, 0, 9, 3, 64), (5, 3, 4, 2, 32), (7, 0, 4, 1, 96), (33, 20, 3, 3, 64), (6, 2, 3, 3, 40), (9, 1, 2, 1, 8)],
 )
-def test_four_tokens_at_once(n_tokens, position, n_heads, n_kv_heads, head_dim, parts):
+def test_four_tokens_at_once(n_tokens, position, n_heads, n_kv_heads, head_dim, workers):
     rng, context = np.random.default_rng(n_tokens), position + n_tokens + 3
     q = rng.standard_normal((n_tokens, n_heads * head_dim)).astype(np.float32)
     keys, values = rng.standard_normal((2, n_kv_heads, context, head_dim)).astype(np.float16).view(np.uint16)
     values[:, position + n_tokens :] = 0x7E00  # NaN: nobody looks behind the last token
     right, out = np.zeros_like(q), np.zeros_like(q)
     attend(q, keys, values, position, 0.125, 0, n_tokens * n_heads, np.zeros(context, np.float32), right)
-    for part in range(parts):
-        scores = np.full((4, context), np.nan, np.float32)
-        attend_fours(q, keys, values, position, 0.125, part, parts, scores, out)
+    units = n_heads * (n_tokens // tokens_together(head_dim) + n_tokens % tokens_together(head_dim))
+    for worker in range(workers):
+        scores, (first, last) = np.full((4, context), np.nan, np.float32), even_split(worker, workers, units)
+        attend_fours(q, keys, values, position, 0.125, first, last, scores, out)
     assert np.array_equal(out, right) and np.isfinite(out).all()
 
 

@@ -50,6 +50,17 @@ def fetch_add(typingctx, address, value):
     return types.int64(types.int64, types.int64), codegen
 
 
+@intrinsic
+def compare_and_swap(typingctx, address, expected, new):
+    """If the int64 at `address` is `expected`, make it `new`, in one step -> whether it was."""
+
+    def codegen(context, builder, signature, args):
+        pair = builder.cmpxchg(_word(builder, args[0]), args[1], args[2], "seq_cst", "seq_cst")
+        return builder.extract_value(pair, 1)
+
+    return types.boolean(types.int64, types.int64, types.int64), codegen
+
+
 def _call_external(builder, name, result, operands):
     function = builder.module.globals.get(name)
     if function is None:

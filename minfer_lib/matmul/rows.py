@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import typeof, types
 
-from minfer_lib.dot.kernels import Kernel, dot_rows, kernel_for
+from minfer_lib.dot.kernel_key import KernelKey, dot_rows, kernel_for
 from minfer_lib.dot.parts import AHEAD, prefetch_lines
 from minfer_lib.errors import ArgumentError
 from minfer_lib.formats.arrays import float_array
@@ -61,7 +61,7 @@ def rows_at(dot, w, row_bytes, first, last, a, a_row_bytes, n_tokens, n_blocks, 
 class Matrix:
     """[n_out, n_in] weights as they lie in a read-only uint8 array, from byte `at` on."""
 
-    dot: Kernel
+    dot: KernelKey
     w: np.ndarray
     at: int
     n_out: int

@@ -75,7 +75,7 @@ def call_quantizer(typingctx, address, x, n_tokens, n, out):
 
 @intrinsic
 def call_rows(typingctx, address, w, row_bytes, first, last, a, a_row_bytes, n_tokens, n_blocks, out, n_out):
-    """Call `rows_at` of some Kernel, at native address `address`. The Kernel itself is an argument without a value."""
+    """Call `rows_at` of some KernelKey, at native address `address`. The key itself is an argument without a value."""
 
     def codegen(context, builder, signature, args):
         return _call(context, builder, signature, [args[0], ir.Constant(_POINTER, None), *args[1:]])

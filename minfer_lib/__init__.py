@@ -6,7 +6,7 @@
     print(model.tokenizer.decode(list(model.generate(ids))))
 
 `dot`, `matmul` and `quantize` are functions here, and also the folders that they come from: write
-`from minfer_lib.dot.kernels import …` for what lies inside, not `import minfer_lib.dot.kernels as …`.
+`from minfer_lib.dot.registry import …` for what lies inside, not `import minfer_lib.dot.registry as …`.
 """
 
 from minfer_lib.dot.api import dot

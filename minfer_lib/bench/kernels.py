@@ -19,7 +19,9 @@ from numba import njit
 from numba.core.dispatcher import Dispatcher
 
 from minfer_lib.bench.speed import PROBE_BYTES, CeilingProbe
-from minfer_lib.dot.kernels import DOTS, FOUR_ROWS, Kernel
+from minfer_lib.dot.format_kernels import ROWS_AT_ONCE
+from minfer_lib.dot.kernel_key import KernelKey
+from minfer_lib.dot.registry import DOTS
 from minfer_lib.formats.table import FORMATS
 from minfer_lib.matmul.chunks import even_split
 from minfer_lib.matmul.rows import mm_rows
@@ -79,7 +81,7 @@ def _repeat(dot, w, row_bytes, first, last, a, n_blocks, out, times):
 
 def our_rows(weights: Weights, isa: str) -> Rows:
     """The engine's rows kernel, as it runs in a matrix product."""
-    dot, a = Kernel(weights.name, isa), activation_rows(FORMATS[weights.name].activation, weights.x)
+    dot, a = KernelKey(weights.name, isa), activation_rows(FORMATS[weights.name].activation, weights.x)
 
     def rows(first: int, last: int, times: int) -> None:
         _repeat(dot, weights.bytes, weights.row_bytes, first, last, a, weights.n_blocks, weights.out, times)
@@ -182,7 +184,7 @@ def prefetch_speeds(
     a = activation_rows(FORMATS[name].activation, weights.x).reshape(-1)
     with ThreadPoolExecutor(1) as executor:
         for distance in distances:
-            rows = _rows_with(DOTS[name, isa], (name, isa) in FOUR_ROWS, distance)
+            rows = _rows_with(DOTS[name, isa], ROWS_AT_ONCE[isa] == 4, distance)
 
             def run(first, last, times, rows=rows):
                 rows(weights.bytes, weights.row_bytes, first, last, a, weights.n_blocks, weights.out[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from minfer_lib.dot.kernels import Kernel, dot_row, kernel_for
+from minfer_lib.dot.kernel_key import KernelKey, dot_row, kernel_for
 from minfer_lib.errors import ArgumentError
 from minfer_lib.formats.pairing import check_pairing, check_rows
 from minfer_lib.native.jit import kernel
@@ -35,5 +35,5 @@ def dot(name: str, w_row: np.ndarray, a_row: np.ndarray, isa: str | None = None)
         check_pairing(name, None)
     w, a = _raw_row(w_row, "weight", name == "F32"), _raw_row(a_row, "activation", True)
     n_blocks = check_rows(name, w.size, a.size)
-    chosen: Kernel = kernel_for(name, isa)
+    chosen: KernelKey = kernel_for(name, isa)
     return float(_one_row(chosen, w, a, n_blocks))

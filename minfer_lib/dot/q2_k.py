@@ -7,6 +7,7 @@ value = d * scale * code - dmin * min: a value term and a min term, as in Q4_K.
 
 import numpy as np
 
+from minfer_lib.dot.format_kernels import FormatKernels
 from minfer_lib.dot.parts import AHEAD, four_floats, four_halfs, prefetch_lines, twice
 from minfer_lib.dot.parts_k import (
     activations,
@@ -155,3 +156,13 @@ def unpack_q2_k(w, w_at, n_blocks, row, flip, out, scales):
             codes = as_u8(as_u16(load(u8x32, w, wb + 16 + 32 * (k // 4))) >> 2 * (k % 4)) & 3
             put_digits(out, b, row, k, scaled(codes, w[wb + 2 * k] & 15, w[wb + 2 * k + 1] & 15), flip)
         scales[b, 0, row], scales[b, 1, row] = load_f16(w, wb + 80), load_f16(w, wb + 82)
+
+
+KERNELS = FormatKernels(
+    "Q2_K",
+    scalar=dot_q2_k_scalar,
+    avx2=dot_q2_k_avx2,
+    neon=dot_q2_k_neon,
+    avx512vnni=dot4_q2_k_avx512vnni,
+    unpack=unpack_q2_k,
+)

@@ -8,6 +8,7 @@ value = d * (scale - 32) * (code - 4). As in Q6_K, the 4 comes off by the sums o
 
 import numpy as np
 
+from minfer_lib.dot.format_kernels import FormatKernels
 from minfer_lib.dot.parts import AHEAD, four_floats, four_halfs, prefetch_lines, twice
 from minfer_lib.dot.parts_k import (
     activations,
@@ -171,3 +172,13 @@ def unpack_q3_k(w, w_at, n_blocks, row, flip, out, scales):
             codes = as_i8(low | as_u8(high >> k << 2) & 4) - 4
             put_digits(out, b, row, k, scaled(codes, lane(groups, 2 * k), lane(groups, 2 * k + 1)), flip)
         scales[b, 0, row] = load_f16(w, wb + 108)
+
+
+KERNELS = FormatKernels(
+    "Q3_K",
+    scalar=dot_q3_k_scalar,
+    avx2=dot_q3_k_avx2,
+    neon=dot_q3_k_neon,
+    avx512vnni=dot4_q3_k_avx512vnni,
+    unpack=unpack_q3_k,
+)

@@ -6,6 +6,7 @@ Q8_0 block, 34 bytes: f16 d, 32 int8.
 
 import numpy as np
 
+from minfer_lib.dot.format_kernels import FormatKernels
 from minfer_lib.dot.parts import (
     AHEAD,
     four_16s,
@@ -169,3 +170,13 @@ def unpack_q4_0(w, w_at, n_blocks, row, flip, out, scales):
         codes = concat(packed, as_u8(as_u16(packed) >> 4)) & 15
         put_32(out, b, row, as_i8(codes) - 8, flip)
         scales[b, 0, row] = load_f16(w, wb)
+
+
+KERNELS = FormatKernels(
+    "Q4_0",
+    scalar=dot_q4_0_scalar,
+    avx2=dot_q4_0_avx2,
+    neon=dot_q4_0_neon,
+    avx512vnni=dot4_q4_0_avx512vnni,
+    unpack=unpack_q4_0,
+)

@@ -7,6 +7,7 @@ from a Q8_1 block; here it is counted.
 
 import numpy as np
 
+from minfer_lib.dot.format_kernels import FormatKernels
 from minfer_lib.dot.parts import (
     AHEAD,
     four_16s,
@@ -172,3 +173,13 @@ def unpack_q4_1(w, w_at, n_blocks, row, flip, out, scales):
         packed = load(u8x16, w, wb + 4)
         put_32(out, b, row, as_i8(concat(packed, as_u8(as_u16(packed) >> 4)) & 15), flip)
         scales[b, 0, row], scales[b, 1, row] = load_f16(w, wb), load_f16(w, wb + 2)
+
+
+KERNELS = FormatKernels(
+    "Q4_1",
+    scalar=dot_q4_1_scalar,
+    avx2=dot_q4_1_avx2,
+    neon=dot_q4_1_neon,
+    avx512vnni=dot4_q4_1_avx512vnni,
+    unpack=unpack_q4_1,
+)

@@ -12,6 +12,7 @@ Q8_K block, 306 bytes: f16 d_a at 0, 256 int8 at 2, at 274 the int16 sums of 16 
 
 import numpy as np
 
+from minfer_lib.dot.format_kernels import FormatKernels
 from minfer_lib.dot.parts import AHEAD, four_floats, four_halfs, prefetch_lines, twice
 from minfer_lib.dot.parts_k import (
     activations,
@@ -148,3 +149,13 @@ def unpack_q4_k(w, w_at, n_blocks, row, flip, out, scales):
             codes = as_u8(as_u16(load(u8x32, w, wb + 16 + 32 * (k // 2))) >> 4 * (k % 2)) & 15
             put_digits(out, b, row, k, scaled(codes, scale, scale), flip)
         scales[b, 0, row], scales[b, 1, row] = load_f16(w, wb), load_f16(w, wb + 2)
+
+
+KERNELS = FormatKernels(
+    "Q4_K",
+    scalar=dot_q4_k_scalar,
+    avx2=dot_q4_k_avx2,
+    neon=dot_q4_k_neon,
+    avx512vnni=dot4_q4_k_avx512vnni,
+    unpack=unpack_q4_k,
+)

@@ -6,6 +6,7 @@ value = d * (code - 16).
 
 import numpy as np
 
+from minfer_lib.dot.format_kernels import FormatKernels
 from minfer_lib.dot.parts import AHEAD, dot_fours, four_16s, four_bits, four_floats, four_halfs, hsum4, hsum8, sum_fours
 from minfer_lib.dot.parts_tiles import put_32
 from minfer_lib.native.jit import inlined
@@ -128,3 +129,13 @@ def unpack_q5_0(w, w_at, n_blocks, row, flip, out, scales):
         nibbles = concat(packed, as_u8(as_u16(packed) >> 4)) & 15
         put_32(out, b, row, as_i8(nibbles | byte_mask(load_u32(w, wb + 2)) & 16) - 16, flip)
         scales[b, 0, row] = load_f16(w, wb)
+
+
+KERNELS = FormatKernels(
+    "Q5_0",
+    scalar=dot_q5_0_scalar,
+    avx2=dot_q5_0_avx2,
+    neon=dot_q5_0_neon,
+    avx512vnni=dot4_q5_0_avx512vnni,
+    unpack=unpack_q5_0,
+)

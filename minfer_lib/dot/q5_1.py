@@ -6,6 +6,7 @@ value = d * code + m, so a block adds d_a * (d_w * sum(code * a) + m * sum(a)), 
 
 import numpy as np
 
+from minfer_lib.dot.format_kernels import FormatKernels
 from minfer_lib.dot.parts import (
     AHEAD,
     four_16s,
@@ -178,3 +179,13 @@ def unpack_q5_1(w, w_at, n_blocks, row, flip, out, scales):
         nibbles = concat(packed, as_u8(as_u16(packed) >> 4)) & 15
         put_32(out, b, row, as_i8(nibbles | byte_mask(load_u32(w, wb + 4)) & 16), flip)
         scales[b, 0, row], scales[b, 1, row] = load_f16(w, wb), load_f16(w, wb + 2)
+
+
+KERNELS = FormatKernels(
+    "Q5_1",
+    scalar=dot_q5_1_scalar,
+    avx2=dot_q5_1_avx2,
+    neon=dot_q5_1_neon,
+    avx512vnni=dot4_q5_1_avx512vnni,
+    unpack=unpack_q5_1,
+)

@@ -7,6 +7,7 @@ value = d * scale * code - dmin * min: a value term and a min term, as in Q4_K.
 
 import numpy as np
 
+from minfer_lib.dot.format_kernels import FormatKernels
 from minfer_lib.dot.parts import AHEAD, four_floats, four_halfs, prefetch_lines, twice
 from minfer_lib.dot.parts_k import (
     activations,
@@ -152,3 +153,13 @@ def unpack_q5_k(w, w_at, n_blocks, row, flip, out, scales):
             low = as_u8(as_u16(load(u8x32, w, wb + 48 + 32 * (k // 2))) >> 4 * (k % 2)) & 15
             put_digits(out, b, row, k, scaled(low | as_u8(fifths >> k << 4) & 16, scale, scale), flip)
         scales[b, 0, row], scales[b, 1, row] = load_f16(w, wb), load_f16(w, wb + 2)
+
+
+KERNELS = FormatKernels(
+    "Q5_K",
+    scalar=dot_q5_k_scalar,
+    avx2=dot_q5_k_avx2,
+    neon=dot_q5_k_neon,
+    avx512vnni=dot4_q5_k_avx512vnni,
+    unpack=unpack_q5_k,
+)

@@ -10,6 +10,7 @@ activations), which the Q8_K block carries.
 
 import numpy as np
 
+from minfer_lib.dot.format_kernels import FormatKernels
 from minfer_lib.dot.parts import AHEAD, four_floats, four_halfs, prefetch_lines, twice
 from minfer_lib.dot.parts_k import (
     activations,
@@ -158,3 +159,13 @@ def unpack_q6_k(w, w_at, n_blocks, row, flip, out, scales):
             first, second = np.int8(w[wb + 192 + 2 * g]), np.int8(w[wb + 193 + 2 * g])
             put_digits(out, b, row, g, scaled(codes, first, second), flip)
         scales[b, 0, row] = load_f16(w, wb + 208)
+
+
+KERNELS = FormatKernels(
+    "Q6_K",
+    scalar=dot_q6_k_scalar,
+    avx2=dot_q6_k_avx2,
+    neon=dot_q6_k_neon,
+    avx512vnni=dot4_q6_k_avx512vnni,
+    unpack=unpack_q6_k,
+)

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from minfer_lib.dot.format_kernels import FormatKernels
 from minfer_lib.dot.parts import AHEAD, dot_fours, four_16s, four_floats, four_halfs, hsum4, hsum8, sum_fours
 from minfer_lib.dot.parts_tiles import put_32
 from minfer_lib.native.jit import inlined
@@ -91,3 +92,13 @@ def unpack_q8_0(w, w_at, n_blocks, row, flip, out, scales):
         wb = w_at + 34 * b
         put_32(out, b, row, load(i8x32, w, wb + 2), flip)
         scales[b, 0, row] = load_f16(w, wb)
+
+
+KERNELS = FormatKernels(
+    "Q8_0",
+    scalar=dot_q8_0_scalar,
+    avx2=dot_q8_0_avx2,
+    neon=dot_q8_0_neon,
+    avx512vnni=dot4_q8_0_avx512vnni,
+    unpack=unpack_q8_0,
+)

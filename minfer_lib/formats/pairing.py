@@ -7,16 +7,14 @@ ggml pairs Q4_1 and Q5_1 with Q8_1 instead.
 from __future__ import annotations
 
 from minfer_lib.errors import ArgumentError, PairingError
-from minfer_lib.formats.table import FORMATS, Format
+from minfer_lib.formats.table import FORMATS, WEIGHT_FORMATS, Format
 
 
 def weight_format(name: str) -> Format:
     """The row of a format that holds weights; ArgumentError for any other name."""
-    row = FORMATS.get(name)
-    if row is None or (row.activation is None and row.block_values > 1):
-        weights = [n for n, r in FORMATS.items() if r.activation or r.block_values == 1]
-        raise ArgumentError(f"{name!r} is not a weight format. Choose one of: {', '.join(weights)}.")
-    return row
+    if name not in WEIGHT_FORMATS:
+        raise ArgumentError(f"{name!r} is not a weight format. Choose one of: {', '.join(WEIGHT_FORMATS)}.")
+    return FORMATS[name]
 
 
 def check_pairing(weight: str, activation: str | None) -> None:

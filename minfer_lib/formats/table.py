@@ -39,6 +39,11 @@ class Format:
     def bits_per_weight(self) -> float:
         return 8 * self.block_bytes / self.block_values
 
+    @property
+    def has_min(self) -> bool:
+        """Whether a second float is added to, or subtracted from, each product of scale and code: m or dmin."""
+        return any(field.name in ("m", "dmin") for field in self.fields)
+
     @cached_property
     def dtype(self) -> np.dtype:
         """A NumPy record of one block: `raw.view(FORMATS["Q4_0"].dtype)["d"]` are the scales."""
@@ -85,6 +90,8 @@ FORMATS: dict[str, Format] = {
         _format("Q8_0_PAD40", None, 32, None, _D, ("zero", _U8, 2), ("qs", _I8, 32), ("sum", "<i4", 1)),
     )
 }
+
+WEIGHT_FORMATS = tuple(name for name, row in FORMATS.items() if row.activation or row.block_values == 1)
 
 BY_TYPE_ID: dict[int, Format] = {row.type_id: row for row in FORMATS.values() if row.type_id is not None}
 

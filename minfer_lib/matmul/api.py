@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import carray
 
-from minfer_lib.dot.kernels import kernel_for
+from minfer_lib.dot.kernel_key import kernel_for
 from minfer_lib.errors import ArgumentError
 from minfer_lib.formats.arrays import float_array
 from minfer_lib.formats.pairing import weight_format

@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba import carray, typeof, types
 from numba.extending import intrinsic
 
-from minfer_lib.dot.kernels import Kernel
+from minfer_lib.dot.kernel_key import KernelKey
 from minfer_lib.formats.table import FORMATS
 from minfer_lib.matmul.panels import TOKENS, panels_bytes
 from minfer_lib.matmul.rows import rows_at
@@ -74,7 +74,7 @@ def call_compute(typingctx, address, product, first, last, first_token, last_tok
 class Matrix:
     """[n_out, n_in] weights as they are in a read-only uint8 array, from byte `at` on."""
 
-    dot: Kernel
+    dot: KernelKey
     w: np.ndarray
     at: int
     n_out: int

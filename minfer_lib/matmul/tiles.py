@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from numba.extending import overload
 
-from minfer_lib.dot import q2_k, q3_k, q4_0, q4_1, q4_k, q5_0, q5_1, q5_k, q6_k, q8_0
-from minfer_lib.dot.kernels import Kernel
+from minfer_lib.dot.kernel_key import KernelKey
 from minfer_lib.dot.parts import prefetch_lines
 from minfer_lib.dot.parts_tiles import MINS, ROWS, SUPER, TILE_32, TILE_64, UNSIGNED
+from minfer_lib.dot.registry import KERNELS
 from minfer_lib.formats.table import FORMATS
 from minfer_lib.matmul.panels import BLOCK_32, BLOCK_256, D_32, D_256, PAIRS, SUMS, TOKENS
 from minfer_lib.matmul.tile_sums import (
@@ -35,20 +35,6 @@ from minfer_lib.simd.isa import has_amx, isas
 from minfer_lib.simd.ops import as_i16, dpwssd, fmadd, load, load_u32, prefetch, splat, store, to_f32, zip_high, zip_low
 from minfer_lib.simd.registers import f32x16, i16x32, i32x16, u32x16
 
-UNPACK = {
-    "Q4_0": q4_0.unpack_q4_0,
-    "Q4_1": q4_1.unpack_q4_1,
-    "Q5_0": q5_0.unpack_q5_0,
-    "Q5_1": q5_1.unpack_q5_1,
-    "Q8_0": q8_0.unpack_q8_0,
-    "Q2_K": q2_k.unpack_q2_k,
-    "Q3_K": q3_k.unpack_q3_k,
-    "Q4_K": q4_k.unpack_q4_k,
-    "Q5_K": q5_k.unpack_q5_k,
-    "Q6_K": q6_k.unpack_q6_k,
-}
-_WITH_MIN = ("Q4_1", "Q5_1", "Q2_K", "Q4_K", "Q5_K")  # a second float a block: m or dmin
-
 TILES_FROM = 6  # rows one by one are faster for up to 3 tokens (Q4_0, AMX), and still for 8 (Q4_K, AVX-512): measured
 
 # The scratch memory of a worker, in bytes: sums, total, and a second one to turn it; then two floats a row and block,
@@ -56,11 +42,11 @@ TILES_FROM = 6  # rows one by one are faster for up to 3 tokens (Q4_0, AMX), and
 _SUMS, _TOTAL, _TURNED, _SCALES = 0, 8 * TILE_64, 9 * TILE_64, 10 * TILE_64
 
 
-def tiles_for(format_: str) -> Kernel | None:
+def tiles_for(format_: str) -> KernelKey | None:
     """How this CPU multiplies weights of `format_` with many tokens; None: as with one, row by row."""
-    if format_ not in UNPACK or "avx512vnni" not in isas():
+    if KERNELS[format_].unpack is None or "avx512vnni" not in isas():
         return None
-    return Kernel(format_, "amx" if has_amx() else "avx512vnni")
+    return KernelKey(format_, "amx" if has_amx() else "avx512vnni")
 
 
 def scratch_bytes(format_: str, n_blocks: int) -> int:
@@ -230,7 +216,7 @@ def _zip_rows(rows, out):
         store(out, 128 * i + 64, zip_high(a, b))
 
 
-# What depends on the Kernel: its format and its kernel set.
+# What depends on the KernelKey: its format and its kernel set.
 
 
 def begin(tiles):
@@ -277,13 +263,13 @@ def _block_sizes(tiles):
 
 @overload(unpack_row)
 def _unpack_row(tiles, w, w_at, n_blocks, row, codes, scales):
-    unpack, flip = UNPACK[tiles.format], 0 if tiles.isa == "amx" else UNSIGNED
+    unpack, flip = KERNELS[tiles.format].unpack, 0 if tiles.isa == "amx" else UNSIGNED
     return lambda tiles, w, w_at, n_blocks, row, codes, scales: unpack(w, w_at, n_blocks, row, flip, codes, scales)
 
 
 @overload(multiply_tile)
 def _multiply_tile(tiles, codes, scales, panel, n_blocks, rows, sums, total):
-    multiply, with_min = MULTIPLY[FORMATS[tiles.format].block_values, tiles.isa], tiles.format in _WITH_MIN
+    multiply, with_min = MULTIPLY[FORMATS[tiles.format].block_values, tiles.isa], FORMATS[tiles.format].has_min
 
     def implementation(tiles, codes, scales, panel, n_blocks, rows, sums, total):
         multiply(codes, scales, panel, n_blocks, rows, with_min, sums, total)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from minfer_lib.dot.kernels import kernel_for
+from minfer_lib.dot.kernel_key import kernel_for
 from minfer_lib.errors import GgufError, UnsupportedError
 from minfer_lib.formats.decode import DECODERS, dequantize
 from minfer_lib.formats.gguf import Gguf, Tensor, row_tensor

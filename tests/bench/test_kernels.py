@@ -9,7 +9,7 @@ import minfer_lib as mf
 from minfer_lib import cli
 from minfer_lib.bench import kernels
 from minfer_lib.bench.kernels import Weights, kernel_speeds, our_rows, prefetch_speeds
-from minfer_lib.dot.kernels import DOTS
+from minfer_lib.dot.registry import DOTS
 
 SMALL = 1 << 16
 

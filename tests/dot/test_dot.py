@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from numba import njit
 
 import minfer_lib as mf
-from minfer_lib.dot.kernels import DOTS, Kernel, dot_row, kernel_for
+from minfer_lib.dot.kernel_key import KernelKey, dot_row, kernel_for
+from minfer_lib.dot.registry import DOTS
 
 ROWS = ("normal", "outliers", "positive", "zeros", "ties", "spike", "tiny", "constant")
 QUANTIZED = ("Q4_0", "Q4_1", "Q8_0")
@@ -202,7 +203,7 @@ def test_rows_that_begin_anywhere_in_a_buffer(name, isa):
     for w_at, a_at in ((1, 0), (0, 1), (3, 5), (64, 33)):
         w_buffer = np.concatenate([np.full(w_at, 255, np.uint8), w, np.full(9, 255, np.uint8)])
         a_buffer = np.concatenate([np.full(a_at, 255, np.uint8), a, np.full(9, 255, np.uint8)])
-        assert at_offset(Kernel(name, isa), w_buffer, w_at, a_buffer, a_at, k // row.block_values) == right
+        assert at_offset(KernelKey(name, isa), w_buffer, w_at, a_buffer, a_at, k // row.block_values) == right
 
 
 def test_a_strided_or_read_only_row():

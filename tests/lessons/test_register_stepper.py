@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import minfer_lib as mf
-from minfer_lib.dot.kernels import DOTS, FOUR_ROWS
+from minfer_lib.dot.format_kernels import ROWS_AT_ONCE
+from minfer_lib.dot.registry import DOTS
 from minfer_lib.errors import ArgumentError
 from minfer_lib.lessons import RegisterStepper
 from minfer_lib.lessons.figures.kernel_source import function_lines
@@ -22,7 +23,7 @@ KERNELS = [(name, isa) for name, isa in DOTS if name in ("Q4_0", "Q5_1", "Q8_0")
 def trace_of(name: str, isa: str):
     x = RANDOM.normal(0, 1, 128).astype(np.float32)
     w, a = mf.quantize(name, x), mf.quantize_activations("Q8_0", x[:32])
-    row = (mf.FORMATS[name].block_bytes,) if (name, isa) in FOUR_ROWS else ()
+    row = (mf.FORMATS[name].block_bytes,) if ROWS_AT_ONCE[isa] == 4 else ()
     return step(DOTS[name, isa], w, 0, *row, a, 0, 1)
 
 

@@ -11,19 +11,20 @@ import pytest
 from numba import njit
 
 import minfer_lib as mf
-from minfer_lib.dot.kernels import Kernel
+from minfer_lib.dot.kernel_key import KernelKey
 from minfer_lib.dot.parts_tiles import MINS, SUPER, TILE_32, UNSIGNED
+from minfer_lib.dot.registry import KERNELS
 from minfer_lib.matmul import api
 from minfer_lib.matmul.panels import fill_panels, panels_bytes
 from minfer_lib.matmul.tile_sums import SHAPES_32, SHAPES_256
-from minfer_lib.matmul.tiles import MULTIPLY, TILES_FROM, UNPACK, scratch_bytes, tiles_at, tiles_for, turn
+from minfer_lib.matmul.tiles import MULTIPLY, TILES_FROM, scratch_bytes, tiles_at, tiles_for, turn
 from minfer_lib.native.address import aligned_bytes
 from minfer_lib.quantize.activations import activation_rows
 from minfer_lib.simd.amx import tile_release, tile_shapes
 from minfer_lib.simd.isa import has_amx
 from minfer_lib.simd.step import step
 
-FORMATS = tuple(UNPACK)
+FORMATS = tuple(name for name, row in KERNELS.items() if row.unpack)
 SETS = (*(["amx"] if has_amx() else []), *(["avx512vnni"] if "avx512vnni" in mf.isas() else []))
 needs_tiles = pytest.mark.skipif(not SETS, reason="this CPU has no AVX-512 VNNI")
 
@@ -63,7 +64,7 @@ def over_tiles(name, isa, w, a):
     scratch[:] = 0xFF
     out = np.full((len(a) + 1, len(w)), 7, np.float32)
     tiles_at(
-        Kernel(name, isa), w.ctypes.data, w.shape[1], 0, len(w), panels.ctypes.data, scratch.ctypes.data, len(a),
+        KernelKey(name, isa), w.ctypes.data, w.shape[1], 0, len(w), panels.ctypes.data, scratch.ctypes.data, len(a),
         n_blocks, out.ctypes.data, len(w),
     )  # fmt: skip
     assert (out[-1] == 7).all(), "written behind the last token"

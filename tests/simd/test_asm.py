@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import minfer_lib as mf
-from minfer_lib.dot.kernels import DOTS, FOUR_ROWS
+from minfer_lib.dot.format_kernels import ROWS_AT_ONCE
 from minfer_lib.dot.q4_0 import dot_q4_0_avx2, dot_q4_0_neon
+from minfer_lib.dot.registry import DOTS
 from minfer_lib.simd.asm import DOT, DOT4, assembly, disassembly, object_code
 from minfer_lib.simd.step import step
 
@@ -23,7 +24,7 @@ BLOCKS = [key for key in DOTS if mf.FORMATS[key[0]].activation == "Q8_0"]
 
 @pytest.mark.parametrize(("name", "isa"), [key for key in BLOCKS if key[1] != "scalar"])
 def test_the_instructions_that_the_source_claims(name, isa):
-    lines = disassembly(DOTS[name, isa], DOT4 if (name, isa) in FOUR_ROWS else DOT, isa)
+    lines = disassembly(DOTS[name, isa], DOT4 if ROWS_AT_ONCE[isa] == 4 else DOT, isa)
     found = {line.mnemonic for line in lines}
     assert EXPECTED[isa] <= found
     assert isa == "neon" or any(m.startswith("vfmadd") for m in found)

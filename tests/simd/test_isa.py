@@ -11,7 +11,7 @@ from minfer_lib.simd.isa import cpu_features
 
 PROBE = """
 import numpy as np, minfer_lib as mf
-from minfer_lib.dot.kernels import kernel_for
+from minfer_lib.dot.kernel_key import kernel_for
 from minfer_lib.native.jit import CACHE_DIR
 x = np.linspace(-1, 1, 64, dtype=np.float32)
 w, a = mf.quantize("Q4_0", x), mf.quantize_activations("Q8_0", x)

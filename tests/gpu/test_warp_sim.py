@@ -18,7 +18,7 @@ from minfer_lib.gpu.device import SPARE_BYTES
 from minfer_lib.gpu.f32_blocks import q4_k_block
 from minfer_lib.gpu.geometry import OLD, Geometry, Launch
 from minfer_lib.gpu.kernels import f32_rows, mmvq, probe, quantizer
-from minfer_lib.gpu.ladder import SEED
+from minfer_lib.gpu.q4_k_steps import SEED
 from minfer_lib.gpu.units import PAD40, PAD48, UNITS
 from minfer_lib.gpu.warp_sim import simulate
 from minfer_lib.gpu.warp_values import binary

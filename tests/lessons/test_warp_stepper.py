@@ -12,7 +12,7 @@ from minfer_lib.errors import ArgumentError
 from minfer_lib.gpu import ops
 from minfer_lib.gpu.geometry import Launch
 from minfer_lib.gpu.kernels import mmvq, quantizer
-from minfer_lib.gpu.ladder import SEED
+from minfer_lib.gpu.q4_k_steps import SEED
 from minfer_lib.gpu.units import PAD40
 from minfer_lib.gpu.warp_sim import simulate
 from minfer_lib.lessons import WarpStepper, shuffle_tree

@@ -24,11 +24,13 @@ from tqdm.auto import tqdm
 from minfer_lib.formats.table import FORMATS
 from minfer_lib.gpu import q4_k_steps
 from minfer_lib.gpu.device import SPARE_BYTES, Stream, compiled, cuda, device_name, driver_version, to_device
-from minfer_lib.gpu.f32_blocks import F32_BLOCKS
+from minfer_lib.gpu.f32_rows import F32_BLOCKS
 from minfer_lib.gpu.geometry import SEED, Launch, use_mmvq
-from minfer_lib.gpu.kernels import PROBE_THREADS, chase, probe
 from minfer_lib.gpu.matvec import Matrix, MatVec
-from minfer_lib.gpu.units import PAD40, Q6_K_PLANES, UNITS, Unit
+from minfer_lib.gpu.reading import PROBE_THREADS, chase, probe
+from minfer_lib.gpu.unit import PAD40, Unit
+from minfer_lib.gpu.units import UNITS
+from minfer_lib.gpu.units_k import Q6_K_PLANES
 from minfer_lib.version import __version__
 
 ENOUGH = 1_000_000_000  # bytes: many times any L2

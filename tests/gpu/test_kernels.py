@@ -6,20 +6,15 @@ from gpu_cases import assert_product, decoded, exact_activations, pad, quantized
 
 import minfer_lib as mf
 from minfer_lib.gpu import q4_k_steps
-from minfer_lib.gpu.f32_blocks import F32_BLOCKS
+from minfer_lib.gpu.f32_rows import F32_BLOCKS, f32_rows
 from minfer_lib.gpu.geometry import OLD, SEED, Geometry, Launch
-from minfer_lib.gpu.kernels import (
-    PROBE_THREADS,
-    QUANTIZER_WARPS,
-    f32_rows,
-    mmvq,
-    mmvq_pipelined,
-    mmvq_staged,
-    probe,
-    quantizer,
-    staged_bytes,
-)
-from minfer_lib.gpu.units import PAD40, PAD48, Q6_K_PLANES, UNITS, q6_k_planes
+from minfer_lib.gpu.mmvq import mmvq, mmvq_pipelined
+from minfer_lib.gpu.mmvq_staged import mmvq_staged, staged_bytes
+from minfer_lib.gpu.quantizer import QUANTIZER_WARPS, quantizer
+from minfer_lib.gpu.reading import PROBE_THREADS, probe
+from minfer_lib.gpu.unit import PAD40, PAD48
+from minfer_lib.gpu.units import UNITS
+from minfer_lib.gpu.units_k import Q6_K_PLANES, q6_k_planes
 from minfer_lib.gpu.warp_sim import simulate
 
 ALL = {name: (name, unit) for name, unit in UNITS.items()} | {

@@ -7,10 +7,12 @@ from gpu_cases import assert_product, decoded, exact_activations, pad, quantized
 import minfer_lib as mf
 from minfer_lib.gpu import device, geometry, q4_k_steps
 from minfer_lib.gpu.device import Stream, cuda, has_gpu, shared_limit
-from minfer_lib.gpu.f32_blocks import F32_BLOCKS
+from minfer_lib.gpu.f32_rows import F32_BLOCKS
 from minfer_lib.gpu.geometry import SEED, Launch
 from minfer_lib.gpu.matvec import KERNELS, Matrix, MatVec, this_chip
-from minfer_lib.gpu.units import PAD40, PAD48, Q6_K_PLANES, UNITS
+from minfer_lib.gpu.unit import PAD40, PAD48
+from minfer_lib.gpu.units import UNITS
+from minfer_lib.gpu.units_k import Q6_K_PLANES
 
 
 def why_not():

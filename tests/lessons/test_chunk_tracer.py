@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import minfer_lib as mf
-from minfer_lib.lessons.figures.chunk_trace import trace_picture
-from minfer_lib.lessons.figures.tiles import tile_picture
-from minfer_lib.lessons.gate import try_pool
-from minfer_lib.lessons.widgets import chunk_tracer
-from minfer_lib.lessons.widgets.any_machine import AnyMachine
-from minfer_lib.lessons.widgets.chunk_tracer import STEPS, ChunkTracer
+from minfer_lib.lessons.lesson_06 import chunk_tracer
+from minfer_lib.lessons.lesson_06.any_machine import AnyMachine
+from minfer_lib.lessons.lesson_06.chunk_trace import trace_picture
+from minfer_lib.lessons.lesson_06.chunk_tracer import STEPS, ChunkTracer
+from minfer_lib.lessons.lesson_06.tile_order import tile_picture
+from minfer_lib.lessons.lesson_06.ungated_pool import try_pool
 from minfer_lib.matmul.chunks import POLICIES, plan
 from minfer_lib.matmul.simulated_machine import Machine
 

@@ -5,7 +5,7 @@ import pytest
 
 import minfer_lib as mf
 from minfer_lib.lessons import SearchPlayer, SuperBlock
-from minfer_lib.lessons.scale_search import ScaleSearch
+from minfer_lib.lessons.lesson_05.scale_search import ScaleSearch
 from minfer_lib.quantize.kquants import sub_block_weights
 
 RANDOM = np.random.default_rng(5)

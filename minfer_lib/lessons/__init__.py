@@ -9,7 +9,7 @@ from minfer_lib.lessons.lesson_00.course_map import course_map
 from minfer_lib.lessons.lesson_00.this_machine import machine
 from minfer_lib.lessons.lesson_01.block_explorer import BlockExplorer
 from minfer_lib.lessons.lesson_02.block_picture import block_picture
-from minfer_lib.lessons.lesson_02.quantized_block import quantized, snr
+from minfer_lib.lessons.lesson_02.quantized_block import quantized
 from minfer_lib.lessons.lesson_02.quantizer_playground import QuantizerPlayground
 from minfer_lib.lessons.lesson_03.output_layout import layout_picture
 from minfer_lib.lessons.lesson_03.paired_blocks import pair_picture
@@ -40,15 +40,17 @@ from minfer_lib.lessons.lesson_08.sampler_explorer import SamplerExplorer
 from minfer_lib.lessons.lesson_08.time_shares import time_picture
 from minfer_lib.lessons.shared.block_bytes import Block
 from minfer_lib.lessons.shared.course_model import course_model
-from minfer_lib.lessons.shared.error_charts import formats_picture, lines_picture
+from minfer_lib.lessons.shared.format_errors import formats_picture
 from minfer_lib.lessons.shared.generation_panel import GenerationPanel
 from minfer_lib.lessons.shared.glossary import glossary
 from minfer_lib.lessons.shared.html_table import Table
+from minfer_lib.lessons.shared.line_chart import lines_picture
 from minfer_lib.lessons.shared.memory_roof import roof_picture
 from minfer_lib.lessons.shared.model_outlines import bits_per_weight, outline
 from minfer_lib.lessons.shared.passport import Passport
 from minfer_lib.lessons.shared.predict import Predict
 from minfer_lib.lessons.shared.preset_map import preset_map
 from minfer_lib.lessons.shared.register_stepper import RegisterStepper
+from minfer_lib.lessons.shared.snr import snr
 from minfer_lib.lessons.shared.super_block import SuperBlock
 from minfer_lib.lessons.shared.times_ladder import ladder_picture

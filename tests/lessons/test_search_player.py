@@ -60,8 +60,9 @@ def test_what_cannot_be_searched_is_refused(x, format):
         ScaleSearch(x, format)
 
 
-def test_the_slider_shows_every_try():
-    player = SearchPlayer(RANDOM.normal(0, 1, 32))
+@pytest.mark.parametrize("format, size", GROUPS.items())
+def test_the_slider_shows_every_try(format, size):
+    player = SearchPlayer(RANDOM.normal(0, 1, size), format)
     seen = set()
     for i in range(len(player.search.tries)):
         player.show(i)

@@ -8,6 +8,7 @@ import numpy as np
 
 import minfer_lib as mf
 from minfer_lib.formats.packing import unpack
+from minfer_lib.lessons.shared.snr import snr
 
 BLOCK_FORMATS = ("Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1")
 
@@ -85,13 +86,3 @@ def quantized(format: str, x: np.ndarray) -> QuantizedBlock:
         raise mf.ArgumentError(f"one block is f32[32]; got shape {x.shape}.")
     raw = mf.quantize(format, x)
     return QuantizedBlock(format, x, raw, mf.dequantize(format, raw))
-
-
-def snr(x: np.ndarray, values: np.ndarray) -> float:
-    """Signal to noise in dB: 10 log10 of sum of x squared over sum of the errors squared; infinite without error."""
-    x, values = np.asarray(x, np.float64), np.asarray(values, np.float64)
-    noise = float(((values - x) ** 2).sum())
-    signal = float((x**2).sum())
-    if not noise:
-        return float("inf")
-    return 10 * float(np.log10(signal / noise)) if signal else float("-inf")

@@ -58,7 +58,7 @@ class QuantizerPlayground(widgets.VBox):
 
     block: QuantizedBlock
 
-    def __init__(self, format: str = "Q8_0", values: np.ndarray | None = None) -> None:
+    def __init__(self, format: str = "Q8_0") -> None:
         self._random, self._still = np.random.default_rng(2), False
         self._format = widgets.ToggleButtons(options=BLOCK_FORMATS, value=format, style={"button_width": "70px"})
         self._presets = [widgets.Button(description=name, tooltip=f"Set the values: {name}") for name in PRESETS]
@@ -77,7 +77,7 @@ class QuantizerPlayground(widgets.VBox):
         ):
             widget.add_class(f"minfer-{name}")
         self.layout.max_width = "1000px"
-        self.preset("normal") if values is None else self.set_values(values)
+        self.preset("normal")
 
     def _slider(self, i: int) -> widgets.FloatSlider:
         slider = widgets.FloatSlider(

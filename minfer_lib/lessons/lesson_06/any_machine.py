@@ -11,7 +11,9 @@ from minfer_lib.matmul.trace import Trace
 
 
 class AnyMachine(widgets.VBox):
-    """Rows of row_bytes times one token, simulated; `speed` is a fast core's, in GB/s of weights.
+    """Rows of row_bytes times one token, simulated.
+
+    speed: a fast core's, in GB/s of weights; claim: nanoseconds to take a chunk.
 
     `.trace` is the simulated run, `.machine` where it ran; choose() does what the controls do.
     """
@@ -19,19 +21,16 @@ class AnyMachine(widgets.VBox):
     trace: Trace
     machine: Machine
 
-    def __init__(
-        self, rows: int, row_bytes: int, speed: float, fast: int = 10, slow: int = 4, share: float = 0.35,
-        bandwidth: int = 273, claim: float = 50.0,
-    ) -> None:  # fmt: skip
+    def __init__(self, rows: int, row_bytes: int, speed: float, claim: float = 50.0) -> None:
         self._rows, self._row_bytes, self._speed, self._claim = rows, row_bytes, speed, claim
         self._quiet = False
         box = widgets.Layout(width="330px")
         wide = {"description_width": "130px"}
-        self._fast = widgets.IntSlider(fast, 1, 16, description="fast cores", layout=box, style=wide)
-        self._slow = widgets.IntSlider(slow, 0, 16, description="slow cores", layout=box, style=wide)
-        self._share = widgets.FloatSlider(share, min=0.1, max=1.0, step=0.05, description="a slow one's speed",
+        self._fast = widgets.IntSlider(10, 1, 16, description="fast cores", layout=box, style=wide)
+        self._slow = widgets.IntSlider(4, 0, 16, description="slow cores", layout=box, style=wide)
+        self._share = widgets.FloatSlider(0.35, min=0.1, max=1.0, step=0.05, description="a slow one's speed",
                                           layout=box, style=wide)  # fmt: skip
-        self._bandwidth = widgets.IntSlider(bandwidth, 10, 500, description="memory, GB/s", layout=box, style=wide)
+        self._bandwidth = widgets.IntSlider(273, 10, 500, description="memory, GB/s", layout=box, style=wide)
         self._policy = widgets.Dropdown(options=[(told, policy) for policy, told in POLICIES.items()], value="ggml",
                                         description="policy", layout=box, style=wide)  # fmt: skip
         self._said, self._picture = widgets.HTML(), widgets.HTML()

@@ -42,11 +42,11 @@ class ChunkTracer(widgets.VBox):
 
     trace: Trace
 
-    def __init__(self, name: str, w: np.ndarray, x: np.ndarray, threads: int = 2) -> None:
+    def __init__(self, name: str, w: np.ndarray, x: np.ndarray) -> None:
         self._product = (name, w, x)
         self._quiet = False
         wide = widgets.Layout(width="300px")
-        self._threads = widgets.ToggleButtons(options=THREADS, value=threads, style={"button_width": "48px"})
+        self._threads = widgets.ToggleButtons(options=THREADS, value=2, style={"button_width": "48px"})
         self._threads.tooltips = [f"{n} thread{'s' * (n > 1)}" for n in THREADS]
         self._policy = widgets.Dropdown(
             options=[(told, policy) for policy, told in POLICIES.items()],

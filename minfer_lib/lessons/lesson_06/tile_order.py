@@ -7,7 +7,7 @@ from minfer_lib.lessons.shared.look import BLUE, GREY, INK, ORANGE, Drawing
 _CELL, _LEFT, _TOP = 25, 150, 52
 
 
-def tile_picture(rows: int = 16, columns: int = 16, row_bytes: int = 2304, column_bytes: int = 4352) -> Drawing:
+def tile_picture(rows: int, columns: int, row_bytes: int, column_bytes: int) -> Drawing:
     """Outputs of a tile, numbered as ggml computes them: column after column, rows inside."""
     parts = [
         _text(_LEFT + columns * _CELL / 2, 14, f"{columns} columns of x, one a token, {column_bytes:,} bytes each")

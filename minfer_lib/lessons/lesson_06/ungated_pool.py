@@ -36,7 +36,7 @@ class Outcome:
     crashed: bool = False
 
 
-def try_pool(gate: bool, seconds: float = 1.0) -> Outcome:
+def try_pool(gate: bool, seconds: float) -> Outcome:
     """Four threads submit jobs to one pool, with or without its gate, in a new process that is ended afterwards."""
     command = [sys.executable, "-m", __name__, str(int(gate)), str(seconds)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 120)

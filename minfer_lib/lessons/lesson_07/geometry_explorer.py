@@ -31,13 +31,13 @@ def shapes() -> dict[str, tuple[int, int]]:
 class GeometryExplorer(widgets.VBox):
     """`.geometry` is what is shown, `.gpu` where; choose() does what the controls do."""
 
-    def __init__(self, rows: int = 3584, columns: int = 18944) -> None:
+    def __init__(self) -> None:
         self._quiet, self._alt = False, ""
         box, wide = widgets.Layout(width="290px"), {"description_width": "120px"}
         self._shape = widgets.Dropdown(options=[("a matrix of a model …", None), *shapes().items()], layout=box)
         number = {"layout": widgets.Layout(width="200px"), "style": {"description_width": "70px"}}
-        self._rows = widgets.BoundedIntText(rows, 1, 200_000, description="rows", **number)
-        self._columns = widgets.BoundedIntText(columns, 256, 32_768, 256, description="columns", **number)
+        self._rows = widgets.BoundedIntText(3584, 1, 200_000, description="rows", **number)
+        self._columns = widgets.BoundedIntText(18944, 256, 32_768, 256, description="columns", **number)
         self._layout = widgets.Dropdown(options=[("a launch …", None), *LAYOUTS.items()], layout=box)
         self._warps = self._choice((1, 2, 4, 8, 16), 8, "warps a block")
         self._block_rows = self._choice((1, 2, 4, 8), 1, "rows a block")

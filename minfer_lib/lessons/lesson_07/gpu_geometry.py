@@ -14,7 +14,7 @@ _UNIT, _PER_LINE, _UNITS = 6, 128, 18  # of a row: pixels 32 values, how many of
 _ROWS = (BLUE, GREEN, PURPLE, SKY)  # colours of a block's rows; their numbers stand beside them
 
 
-def geometry_picture(geometry: Geometry, block: int = 0, thread: int = 0) -> Drawing:
+def geometry_picture(geometry: Geometry, block: int, thread: int) -> Drawing:
     """From the grid down to the units of one thread."""
     place = geometry.place(block, thread)
     parts = _grid(geometry, block)

@@ -10,9 +10,8 @@ from minfer_lib.lessons.shared.look import BLUE, GREEN, GREY, ORANGE, PLOT_INK, 
 _MARKERS = (("o", BLUE), ("s", ORANGE), ("^", GREEN), ("D", GREY))
 
 
-def rungs_picture(rungs: Mapping[str, float], roof: float, others: Mapping[str, float] | None = None) -> Picture:
+def rungs_picture(rungs: Mapping[str, float], roof: float, others: Mapping[str, float]) -> Picture:
     """A bar a rung, the first at the top, in GB/s; a dashed line at `roof`. others: what stands beside, hatched."""
-    others = others or {}
     names, values = [*rungs, *others], [*rungs.values(), *others.values()]
     rows = range(len(names))
     with style():

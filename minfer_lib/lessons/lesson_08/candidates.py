@@ -10,6 +10,8 @@ from minfer_lib.lessons.shared.look import BLUE, GREY, Picture, new_axes, style
 from minfer_lib.text.sampling import Sampler, min_p, softmax, temperature, top_k, top_p
 from minfer_lib.text.tokenizer import Tokenizer
 
+COUNT = 12  # tokens that are shown
+
 
 @dataclass(frozen=True)
 class Candidates:
@@ -44,15 +46,15 @@ class Candidates:
         return softmax(temperature(self.filtered["min-p"], self.sampler.temperature))
 
 
-def candidates_picture(candidates: Candidates, tokenizer: Tokenizer, count: int = 12) -> Picture:
+def candidates_picture(candidates: Candidates, tokenizer: Tokenizer) -> Picture:
     """Two bars a token: the model's probability, and the sampler's chance of drawing it."""
     before, after = candidates.before, candidates.after
-    top = np.argsort(-before, kind="stable")[:count]
+    top = np.argsort(-before, kind="stable")[:COUNT]
     names = [repr(tokenizer.decode([int(token)]))[1:-1] for token in top]
     with style():
-        axes = new_axes(7.6, 0.9 + 0.36 * count)
+        axes = new_axes(7.6, 0.9 + 0.36 * COUNT)
         axes.figure.get_layout_engine().set(w_pad=0.2)
-        rows = np.arange(count)
+        rows = np.arange(COUNT)
         axes.barh(rows - 0.2, before[top], 0.36, color="none", edgecolor=GREY, hatch="///", label="the model")
         axes.barh(rows + 0.2, after[top], 0.36, color=BLUE, label="the sampler draws")
         for row, token in enumerate(top):

@@ -7,17 +7,19 @@ import numpy as np
 from minfer_lib.lessons.shared.look import BLUE, Picture, new_axes, style
 from minfer_lib.text import Tokenizer
 
+COUNT = 10  # tokens that are shown
 
-def next_token_picture(probabilities: np.ndarray, tokenizer: Tokenizer, count: int = 10) -> Picture:
-    """probabilities: f32[n_vocab] -> bars for the `count` likeliest tokens, largest on top."""
-    top = np.argsort(-probabilities, kind="stable")[:count]
+
+def next_token_picture(probabilities: np.ndarray, tokenizer: Tokenizer) -> Picture:
+    """probabilities: f32[n_vocab] -> bars for the COUNT likeliest tokens, largest on top."""
+    top = np.argsort(-probabilities, kind="stable")[:COUNT]
     names = [repr(tokenizer.decode([int(token)]))[1:-1] for token in top]
     values = probabilities[top]
     with style():
-        axes = new_axes(7, 0.5 + 0.3 * count)
-        bars = axes.barh(range(count), values, color=BLUE, height=0.7)
+        axes = new_axes(7, 0.5 + 0.3 * COUNT)
+        bars = axes.barh(range(COUNT), values, color=BLUE, height=0.7)
         axes.bar_label(bars, [f"{value:.1%}" for value in values], padding=4)
-        axes.set_yticks(range(count), [f"“{_plain(name)}”" for name in names])
+        axes.set_yticks(range(COUNT), [f"“{_plain(name)}”" for name in names])
         axes.invert_yaxis()
         axes.set_xlabel("probability of being next")
         axes.margins(x=0.12)

@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 # Okabe and Ito's colours: told apart under every common colour-blindness
-ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PURPLE, GREY = (
-    "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7", "#888888",
+ORANGE, SKY, GREEN, BLUE, RED, PURPLE, GREY = (
+    "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7", "#888888",
 )  # fmt: skip
 
 INK = "var(--jp-content-font-color1, currentColor)"  # the page's own text colour, in SVG and HTML

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from minfer_lib import model_files
-from minfer_lib.lessons import copies
+from minfer_lib.lessons import notebook_copies
 
 ROOT = Path(__file__).parents[2]
 TOKEN = "minfer-test"
@@ -46,7 +46,7 @@ class Server:
     def __init__(self, folder: Path):
         self.folder, self.log = folder, folder / "jupyter.log"
         shutil.copytree(ROOT / "notebooks", folder / "notebooks")
-        self.work = copies.start(folder)[0].path.parent
+        self.work = notebook_copies.start(folder)[0].path.parent
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]

@@ -9,7 +9,7 @@ import pytest
 import minfer_lib as mf
 from minfer_lib.formats.elements import layout
 from minfer_lib.lessons import Block, BlockExplorer
-from minfer_lib.lessons.figures.look import FIELD_ROLES, ROLES
+from minfer_lib.lessons.shared.look import FIELD_ROLES, ROLES
 
 ALL = list(mf.FORMATS)
 

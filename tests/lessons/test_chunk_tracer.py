@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import minfer_lib as mf
-from minfer_lib.lessons.figures.chunk_trace import trace_picture
-from minfer_lib.lessons.figures.tiles import tile_picture
-from minfer_lib.lessons.gate import try_pool
-from minfer_lib.lessons.widgets import chunk_tracer
-from minfer_lib.lessons.widgets.any_machine import AnyMachine
-from minfer_lib.lessons.widgets.chunk_tracer import STEPS, ChunkTracer
+from minfer_lib.lessons.lesson_06 import chunk_tracer
+from minfer_lib.lessons.lesson_06.any_machine import AnyMachine
+from minfer_lib.lessons.lesson_06.chunk_trace import trace_picture
+from minfer_lib.lessons.lesson_06.chunk_tracer import STEPS, ChunkTracer
+from minfer_lib.lessons.lesson_06.tile_order import tile_picture
+from minfer_lib.lessons.lesson_06.ungated_pool import try_pool
 from minfer_lib.matmul.chunks import POLICIES, plan
 from minfer_lib.matmul.simulated_machine import Machine
 
@@ -104,9 +104,9 @@ def test_any_machine_answers_to_its_controls():
 
 
 def test_a_tile_is_numbered_column_after_column():
-    picture = tile_picture(16, 16)
+    picture = tile_picture(16, 16, 2304, 4352)
     assert [int(n) for n in re.findall(r">(\d+)</text>", picture.svg)] == list(range(1, 257))
-    assert "256 outputs" in picture.alt
+    assert "256 outputs" in picture.alt and "16 rows of 2,304 bytes meet one column of 4,352" in picture.alt
 
 
 def test_a_pool_with_its_gate_is_right():

@@ -3,7 +3,7 @@
 from itertools import combinations
 
 from minfer_lib.lessons import course_map
-from minfer_lib.lessons.figures.course_map import STATIONS
+from minfer_lib.lessons.lesson_00.course_map import STATIONS
 
 
 def test_a_station_is_a_link_where_its_notebook_is(tmp_path):

@@ -1,6 +1,6 @@
 """Pictures of errors: their text says what they show."""
 
-from minfer_lib.lessons.figures.errors import formats_picture, lines_picture
+from minfer_lib.lessons import formats_picture, lines_picture
 
 
 def test_lines_have_a_text():

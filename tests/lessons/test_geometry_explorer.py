@@ -7,8 +7,8 @@ import pytest
 
 from minfer_lib.gpu.geometry import GPUS, OLD, SEED, Geometry, Launch
 from minfer_lib.lessons import GeometryExplorer
-from minfer_lib.lessons.figures.gpu_geometry import flight_picture, geometry_picture, thread_told
-from minfer_lib.lessons.widgets.geometry_explorer import LAYOUTS, shapes
+from minfer_lib.lessons.lesson_07.geometry_explorer import LAYOUTS, shapes
+from minfer_lib.lessons.lesson_07.gpu_geometry import flight_picture, geometry_picture, thread_told
 
 
 @pytest.fixture

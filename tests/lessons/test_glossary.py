@@ -7,7 +7,7 @@ import pytest
 
 import minfer_lib as mf
 from minfer_lib.lessons import glossary
-from minfer_lib.lessons.glossary import TERMS
+from minfer_lib.lessons.shared.glossary import TERMS
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 

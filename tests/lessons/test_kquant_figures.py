@@ -6,7 +6,7 @@ import pytest
 import minfer_lib as mf
 from minfer_lib.formats.table import FORMATS
 from minfer_lib.lessons import SuperBlock, ladders_picture, presets_picture
-from minfer_lib.lessons.super_block import K_QUANTS
+from minfer_lib.lessons.shared.super_block import K_QUANTS
 
 X = np.random.default_rng(5).normal(0.01, 0.02, 256).astype(np.float32)
 

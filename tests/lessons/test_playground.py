@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import minfer_lib as mf
-from minfer_lib.lessons.quantized import BLOCK_FORMATS
-from minfer_lib.lessons.widgets.playground import LIMIT, PRESETS, STEP, QuantizerPlayground
+from minfer_lib.lessons.lesson_02.quantized_block import BLOCK_FORMATS
+from minfer_lib.lessons.lesson_02.quantizer_playground import LIMIT, PRESETS, STEP, QuantizerPlayground
 
 
 @pytest.fixture

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import minfer_lib as mf
-from minfer_lib.lessons.figures.quantized_block import block_numbers, block_picture, described
-from minfer_lib.lessons.quantized import BLOCK_FORMATS, quantized, snr
+from minfer_lib.lessons.lesson_02.block_picture import block_numbers, block_picture, described
+from minfer_lib.lessons.lesson_02.quantized_block import BLOCK_FORMATS, quantized
+from minfer_lib.lessons.shared.snr import snr
 
 OFFSETS = {"Q8_0": 0, "Q4_0": 8, "Q5_0": 16, "Q4_1": 0, "Q5_1": 0}
 BLOCKS = arrays(np.float32, 32, elements=st.floats(-100, 100, width=32))

@@ -11,8 +11,8 @@ from minfer_lib.dot.format_kernels import ROWS_AT_ONCE
 from minfer_lib.dot.registry import DOTS
 from minfer_lib.errors import ArgumentError
 from minfer_lib.lessons import RegisterStepper
-from minfer_lib.lessons.figures.kernel_source import function_lines
-from minfer_lib.lessons.figures.registers import meaning, shown, step_picture
+from minfer_lib.lessons.shared.kernel_source import function_lines
+from minfer_lib.lessons.shared.register_picture import meaning, shown, step_picture
 from minfer_lib.quantize.activations_simd import quantize_q8_0_avx2
 from minfer_lib.simd.step import step
 

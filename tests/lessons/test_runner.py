@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from minfer_lib.lessons.check import CheckFailedError
-from minfer_lib.lessons.check.runner import Case, run
+from minfer_lib.lessons.shared.check_runner import Case, run
 
 ROW = Case("a row", (np.arange(3),), np.array([0.0, 2.0, np.nan]), "the cause", tolerance=0.01)
 

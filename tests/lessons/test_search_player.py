@@ -5,7 +5,7 @@ import pytest
 
 import minfer_lib as mf
 from minfer_lib.lessons import SearchPlayer, SuperBlock
-from minfer_lib.lessons.scale_search import ScaleSearch
+from minfer_lib.lessons.lesson_05.scale_search import ScaleSearch
 from minfer_lib.quantize.kquants import sub_block_weights
 
 RANDOM = np.random.default_rng(5)
@@ -60,8 +60,9 @@ def test_what_cannot_be_searched_is_refused(x, format):
         ScaleSearch(x, format)
 
 
-def test_the_slider_shows_every_try():
-    player = SearchPlayer(RANDOM.normal(0, 1, 32))
+@pytest.mark.parametrize("format, size", GROUPS.items())
+def test_the_slider_shows_every_try(format, size):
+    player = SearchPlayer(RANDOM.normal(0, 1, size), format)
     seen = set()
     for i in range(len(player.search.tries)):
         player.show(i)

@@ -17,8 +17,8 @@ from minfer_lib.gpu.quantizer import quantizer
 from minfer_lib.gpu.unit import PAD40
 from minfer_lib.gpu.warp_sim import simulate
 from minfer_lib.lessons import WarpStepper, shuffle_tree
-from minfer_lib.lessons.figures.kernel_source import source_html
-from minfer_lib.lessons.figures.warp_lanes import access_told, lane_value, lanes_picture
+from minfer_lib.lessons.lesson_07.warp_lanes import access_told, lane_value, lanes_picture
+from minfer_lib.lessons.shared.kernel_source import source_html
 
 RANDOM = np.random.default_rng(71)
 

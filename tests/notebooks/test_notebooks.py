@@ -9,7 +9,7 @@ import pytest
 from nbclient import NotebookClient
 
 from minfer_lib import model_files
-from minfer_lib.lessons import copies
+from minfer_lib.lessons import notebook_copies
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -29,7 +29,7 @@ del _package
 def learner(tmp_path):
     """A learner's work/ folder with fresh copies of the notebooks."""
     shutil.copytree(ROOT / "notebooks", tmp_path / "notebooks")
-    copies.start(tmp_path)
+    notebook_copies.start(tmp_path)
     return tmp_path / "work"
 
 

@@ -1,0 +1,1 @@
+"""Lesson 3, scalar dot: one output number, its bits and its place."""

@@ -1,0 +1,1 @@
+"""Lesson 4, SIMD dot: the same products in registers and in tiles."""

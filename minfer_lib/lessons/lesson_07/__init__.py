@@ -1,0 +1,1 @@
+"""Lesson 7, MMVQ geometry: a matrix product on a GPU, lane by lane."""

@@ -1,0 +1,1 @@
+"""Lesson 8, full model decode: from a prompt to the next token."""

@@ -80,7 +80,8 @@ def test_a_notebook_is_stored_without_outputs_and_with_cell_ids(path):
             assert cell["outputs"] == [] and cell["execution_count"] is None, f"cell {cell['id']} has outputs"
 
 
-# The imports. Each part of the package may import itself, what BASE names, and what stands behind it here.
+# The imports. Each part of the package may import itself, what BASE names, and what stands behind it here: no more than
+# it needs. A part stands below all those that it imports.
 
 BASE = {"errors", "version"}
 LAYERS = {
@@ -88,21 +89,23 @@ LAYERS = {
     "version": set(),
     "native": set(),
     "formats": set(),
-    "simd": {"native", "formats"},
-    "quantize": {"native", "formats", "simd"},
-    "dot": {"native", "formats", "simd"},
-    "matmul": {"native", "formats", "simd", "quantize", "dot"},
-    "gpu": {"native", "formats", "simd", "quantize"},
-    "model": {"native", "formats", "simd", "quantize", "dot", "matmul"},
     "text": set(),
     "model_files": set(),
+    "simd": {"native"},
+    "quantize": {"native", "formats", "simd"},
+    "dot": {"native", "formats", "simd"},
+    "gpu": {"native", "formats", "simd"},
+    "matmul": {"native", "formats", "simd", "quantize", "dot"},
+    "model": {"native", "formats", "simd", "quantize", "dot", "matmul"},
+    "engine": {"native", "formats", "quantize", "matmul", "model", "text"},
+    "__init__": {"formats", "simd", "quantize", "dot", "matmul", "engine", "text"},
+    # the peer's worker uses the library as others do, and lessons as a learner does
+    "bench": {"native", "formats", "simd", "quantize", "dot", "matmul", "gpu", "engine", "__init__"},
+    "lessons": {"native", "formats", "simd", "quantize", "dot", "matmul", "gpu", "engine", "text"}
+    | {"model_files", "bench", "__init__"},
+    "cli": {"native", "formats", "quantize", "engine", "text", "model_files", "bench", "lessons"},
+    "__main__": {"cli"},
 }
-LAYERS["engine"] = LAYERS["model"] | {"model", "gpu", "text"}
-LAYERS["bench"] = LAYERS["engine"] | {"engine", "__init__"}  # the peer's worker uses the library as others do
-LAYERS["__init__"] = LAYERS["engine"] | {"engine"}
-LAYERS["lessons"] = set(LAYERS)  # "__init__" too: lessons use the library as a learner does
-LAYERS["cli"] = set(LAYERS) - {"__init__"}
-LAYERS["__main__"] = {"cli"}
 
 
 def part_of(path: Path) -> str:
@@ -127,14 +130,31 @@ def imported_parts(tree: ast.AST, package: list[str]) -> set[str]:
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
+def imports_of(path: Path) -> set[str]:
+    package = ["minfer_lib", *path.relative_to(PACKAGE).parent.parts]
+    return imported_parts(ast.parse(path.read_text(encoding="utf-8")), package)
+
+
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_imports_go_one_way(path):
     part = part_of(path)
     assert part in LAYERS, f"say in LAYERS what {part} may import"
-    package = ["minfer_lib", *path.relative_to(PACKAGE).parent.parts]
-    found = imported_parts(ast.parse(path.read_text(encoding="utf-8")), package)
-    wrong = found - LAYERS[part] - BASE - {part}
+    wrong = imports_of(path) - LAYERS[part] - BASE - {part}
     assert not wrong, f"{part} must not import {', '.join(sorted(wrong))}"
+
+
+def test_the_table_of_imports_has_an_order():
+    """Each part is listed below all those that it may import, so there is no way round in a circle."""
+    names = list(LAYERS)
+    for place, (part, allowed) in enumerate(LAYERS.items()):
+        assert allowed <= set(names[:place]), f"{part} imports {', '.join(allowed - set(names[:place]))}"
+
+
+@pytest.mark.parametrize("part", LAYERS)
+def test_an_allowed_import_is_used(part):
+    used = set().union(*(imports_of(path) for path in MODULES if part_of(path) == part))
+    unused = LAYERS[part] - used
+    assert not unused, f"{part} does not import {', '.join(sorted(unused))} any more: take it out of LAYERS"
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
     pip install llama-cpp-python gguf
     python make_models.py [NAME …]      all of SPECS, or some
 
-The models are those of tests/tiny_models.py, without a vocabulary. The JSON holds the token ids of a `prompt`, those
-`then` fed one by one, and `logits` after the prompt and after each of them.
+The models are those of tests/helpers/tiny_models.py, without a vocabulary. The JSON holds the token ids of a `prompt`,
+those `then` fed one by one, and `logits` after the prompt and after each of them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parents[1] / "tests"))
+sys.path.insert(0, str(HERE.parents[1] / "tests" / "helpers"))
 from tiny_models import Spec, write_model  # noqa: E402
 
 SMALL = {"ffn_width": 160, "n_vocab": 128, "context": 512, "vocabulary": False}

@@ -49,7 +49,7 @@ def has_gpu() -> bool:
 
 @cache
 def compiled(kernel: Callable, max_registers: int | None = None) -> Any:
-    """A kernel of kernels.py for this GPU: `compiled(kernel)[blocks, threads, stream, shared_bytes](*arguments)`.
+    """A kernel of this package for this GPU: `compiled(kernel)[blocks, threads, stream, shared_bytes](*arguments)`.
 
     max_registers: how many registers a thread may have; None: the compiler decides.
     """

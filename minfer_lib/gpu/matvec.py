@@ -17,10 +17,13 @@ from minfer_lib.errors import ArgumentError, UnsupportedError
 from minfer_lib.formats.arrays import float_array
 from minfer_lib.formats.pairing import weight_format
 from minfer_lib.gpu.device import SPARE_BYTES, allow_shared, compiled, cuda, device_name, shared_limit, to_device
-from minfer_lib.gpu.f32_blocks import F32_BLOCKS
+from minfer_lib.gpu.f32_rows import F32_BLOCKS, f32_rows
 from minfer_lib.gpu.geometry import GPUS, OLD, REGISTERS, Geometry, Launch, launch_for, prefers_staging, use_mmvq
-from minfer_lib.gpu.kernels import QUANTIZER_WARPS, f32_rows, mmvq, mmvq_pipelined, mmvq_staged, quantizer, staged_bytes
-from minfer_lib.gpu.units import UNITS, Unit
+from minfer_lib.gpu.mmvq import mmvq, mmvq_pipelined
+from minfer_lib.gpu.mmvq_staged import mmvq_staged, staged_bytes
+from minfer_lib.gpu.quantizer import QUANTIZER_WARPS, quantizer
+from minfer_lib.gpu.unit import Unit
+from minfer_lib.gpu.units import UNITS
 
 # The MMVQ kernels by name; cached, so that each is compiled once.
 KERNELS = {"mmvq": cache(mmvq), "pipelined": cache(mmvq_pipelined), "staged": cache(mmvq_staged)}

@@ -22,13 +22,15 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from minfer_lib.formats.table import FORMATS
-from minfer_lib.gpu import ladder
+from minfer_lib.gpu import q4_k_steps
 from minfer_lib.gpu.device import SPARE_BYTES, Stream, compiled, cuda, device_name, driver_version, to_device
-from minfer_lib.gpu.f32_blocks import F32_BLOCKS
+from minfer_lib.gpu.f32_rows import F32_BLOCKS
 from minfer_lib.gpu.geometry import SEED, Launch, use_mmvq
-from minfer_lib.gpu.kernels import PROBE_THREADS, chase, probe
 from minfer_lib.gpu.matvec import Matrix, MatVec
-from minfer_lib.gpu.units import PAD40, Q6_K_PLANES, UNITS, Unit
+from minfer_lib.gpu.reading import PROBE_THREADS, chase, probe
+from minfer_lib.gpu.unit import PAD40, Unit
+from minfer_lib.gpu.units import UNITS
+from minfer_lib.gpu.units_k import Q6_K_PLANES
 from minfer_lib.version import __version__
 
 ENOUGH = 1_000_000_000  # bytes: many times any L2
@@ -43,9 +45,9 @@ LLAMA_CPP = {"Q4_K": (2000, 1543, 1718), "Q5_K": (2070, 1777, 1997), "Q6_K": (19
 Rung = tuple[str, str, str, Launch | None, Unit | None]
 RUNGS: tuple[Rung, ...] = (
     ("the old kernel: float32 activations, a lane walks a block", "Q4_K", "f32", None, None),
-    ("dp4a on quantized activations, 8 warps a row (seed 3)", "Q4_K", "mmvq", SEED, ladder.SEED),
-    ("16-byte loads", "Q4_K", "mmvq", SEED, ladder.WIDE),
-    ("sums of the activations from the quantizer", "Q4_K", "mmvq", SEED, ladder.SUMS),
+    ("dp4a on quantized activations, 8 warps a row (seed 3)", "Q4_K", "mmvq", SEED, q4_k_steps.SEED),
+    ("16-byte loads", "Q4_K", "mmvq", SEED, q4_k_steps.WIDE),
+    ("sums of the activations from the quantizer", "Q4_K", "mmvq", SEED, q4_k_steps.SUMS),
     ("two scales and a min decoded at once", "Q4_K", "mmvq", SEED, None),
     ("a warp a row, 4 rows a block", "Q4_K", "mmvq", Launch(4, 4), None),
     ("2 rows at once, so that activations are loaded half as often", "Q4_K", "mmvq", Launch(4, 4, together=2), None),

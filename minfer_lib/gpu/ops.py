@@ -1,8 +1,8 @@
 """The GPU operations that the kernels are written with: each once, with what it means.
 
-A kernel of kernels.py is plain Python over these names. `device.py` binds them to PTX instructions and compiles the
-kernel for the GPU; whoever runs a kernel on the CPU binds those that depend on where a thread stands (the second half
-of this file) to a simulated one. The first half needs no binding: the function's own body is its meaning.
+A GPU kernel of this package is plain Python over these names. `device.py` binds them to PTX instructions and compiles
+the kernel for the GPU; whoever runs a kernel on the CPU binds those that depend on where a thread stands (the second
+half of this file) to a simulated one. The first half needs no binding: the function's own body is its meaning.
 
 A word is 32 bits (uint32). Byte 0 of a word is its lowest byte.
 """

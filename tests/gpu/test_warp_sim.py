@@ -15,11 +15,14 @@ from minfer_lib.errors import ArgumentError, MinferError, UnsupportedError
 from minfer_lib.formats.packing import unpack, unpack_scales_mins
 from minfer_lib.gpu import ops
 from minfer_lib.gpu.device import SPARE_BYTES
-from minfer_lib.gpu.f32_blocks import q4_k_block
+from minfer_lib.gpu.f32_rows import f32_rows, q4_k_block
 from minfer_lib.gpu.geometry import OLD, Geometry, Launch
-from minfer_lib.gpu.kernels import f32_rows, mmvq, probe, quantizer
-from minfer_lib.gpu.ladder import SEED
-from minfer_lib.gpu.units import PAD40, PAD48, UNITS
+from minfer_lib.gpu.mmvq import mmvq
+from minfer_lib.gpu.q4_k_steps import SEED
+from minfer_lib.gpu.quantizer import quantizer
+from minfer_lib.gpu.reading import probe
+from minfer_lib.gpu.unit import PAD40, PAD48
+from minfer_lib.gpu.units import UNITS
 from minfer_lib.gpu.warp_sim import simulate
 from minfer_lib.gpu.warp_values import binary
 

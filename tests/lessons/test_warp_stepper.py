@@ -11,9 +11,10 @@ import minfer_lib as mf
 from minfer_lib.errors import ArgumentError
 from minfer_lib.gpu import ops
 from minfer_lib.gpu.geometry import Launch
-from minfer_lib.gpu.kernels import mmvq, quantizer
-from minfer_lib.gpu.ladder import SEED
-from minfer_lib.gpu.units import PAD40
+from minfer_lib.gpu.mmvq import mmvq
+from minfer_lib.gpu.q4_k_steps import SEED
+from minfer_lib.gpu.quantizer import quantizer
+from minfer_lib.gpu.unit import PAD40
 from minfer_lib.gpu.warp_sim import simulate
 from minfer_lib.lessons import WarpStepper, shuffle_tree
 from minfer_lib.lessons.figures.kernel_source import source_html

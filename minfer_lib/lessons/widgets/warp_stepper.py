@@ -48,7 +48,7 @@ class WarpStepper(Stepper):
         """Another warp, as near as can be to the statement that was shown."""
         before = self.step
         self.steps = self._of[warp]
-        numbers = [n for n, s in enumerate(self.steps, 1) if s.line == before.line]
+        numbers = [n for n, s in enumerate(self.steps, 1) if (s.filename, s.line) == (before.filename, before.line)]
         now = min(numbers, key=lambda n: abs(n - self._slider.value), default=1)
         with self.hold_trait_notifications():
             self._slider.max = self._play.max = len(self.steps)

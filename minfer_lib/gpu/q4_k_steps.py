@@ -1,4 +1,4 @@
-"""Steps on the way to units.py's Q4_K unit, one change each, so that each can be measured.
+"""Steps on the way to the Q4_K unit of units_k.py, one change each, so that each can be measured.
 
 SEED    seed 3 §3.2: a unit is a sub-block; 4-byte loads; the sum of the activations by dp4a with ones
 WIDE    16 bytes of codes at once, so a unit is half of two sub-blocks; the rest as before
@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from minfer_lib.gpu.f32_blocks import scale_min
+from minfer_lib.gpu.f32_rows import scale_min
 from minfer_lib.gpu.ops import coherent4, coherent8, coherent16, dp4a, f16_to_f32, load4
-from minfer_lib.gpu.units import NIBBLES, ONES, PAD40, Unit, dot16, high16, low16, pair_activations, q4_k_load
+from minfer_lib.gpu.unit import NIBBLES, ONES, PAD40, Unit, dot16, high16, low16
+from minfer_lib.gpu.units_k import pair_activations, q4_k_load
 
 
 def seed_activations(x, u):

@@ -96,12 +96,12 @@ def peer_table(
 
 
 def _print_comparison(row: Comparison) -> None:
-    ours, theirs = _spread(row.ours), _spread(row.theirs)
+    ours, theirs = spread(row.ours), spread(row.theirs)
     ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
     print(f"{row.model:34} {row.what:19} {row.threads:7} {ours:>20} {theirs:>20} {row.unit:9} {ratio:>6}", flush=True)
 
 
-def _spread(rounds: Sequence[float]) -> str:
+def spread(rounds: Sequence[float]) -> str:
     if not rounds:
         return "-"
     middle = f"{median(rounds):.3g}"

@@ -9,10 +9,13 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 
 import numba
 import platformdirs
+from llvmlite.binding import ffi
+from numba.core.compiler_lock import global_compiler_lock
 
 from minfer_lib.version import __version__
 
@@ -49,3 +52,19 @@ def _compiled(function: Callable, **options) -> Callable:
         return numba.njit(nogil=True, cache=True, error_model="numpy", **options)(function)
     finally:
         numba.config.CACHE_DIR = outer
+
+
+# A fork copies all memory, but of the threads only the one that forks: a lock that another thread holds then stays
+# locked in the child. So whoever forks waits for the compilers first. numba's lock is held while a kernel is compiled
+# or read from the cache, LLVM's in each call into it.
+_COMPILERS = (global_compiler_lock, getattr(ffi.lib, "_lock", nullcontext()))
+_held = ExitStack()
+
+
+def _hold_compilers() -> None:
+    for lock in _COMPILERS:
+        _held.enter_context(lock)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_hold_compilers, after_in_parent=_held.close, after_in_child=_held.close)

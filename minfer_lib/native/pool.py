@@ -113,6 +113,7 @@ class Pool:
         self._calling = False  # a job is about to be published: nobody goes to sleep now
         self._kept_off = (-1, 0)  # the submitter's core that so many workers keep off
         self._stopped = False
+        self._ended_by: int | None = None  # the Python thread that has ended the pool
         self._threads: list[threading.Thread] = []
 
     def run(self, function: int, argument: int, workers: int) -> None:
@@ -120,6 +121,9 @@ class Pool:
 
         Raises ArgumentError where the system does not give that many threads.
         """
+        if self._ended_by == threading.get_ident():  # it holds the gate, and nobody else is left
+            _submit(self.control, function, argument, 1)
+            return
         with self._gate:
             self._hire(workers - 1)
             try:
@@ -137,7 +141,7 @@ class Pool:
         """At least so many workers. What they run is compiled first: one that failed would be waited for forever."""
         if len(self._threads) >= count:
             return
-        for compiled, n in ((_serve, 3), (_submit, 4), (_load, 1)):
+        for compiled, n in ((_serve, 3), (_submit, 4), (_load, 1), (_store, 2)):
             compiled.compile((types.int64,) * n)
         while len(self._threads) < count:
             ready = threading.Event()
@@ -179,7 +183,15 @@ class Pool:
                 self._asleep -= 1
 
     def stop(self) -> None:
-        """End the workers; called when the interpreter ends, so that none touches memory that is gone."""
+        """End the threads; called when the interpreter ends, so that none touches memory that is gone.
+
+        A job that runs is finished first, by all of its workers: they wait for one another. Then the gate stays closed,
+        and threads that come to it wait there until the process is gone. Who has called this may still run jobs, alone.
+        """
+        self._gate.acquire()
+        self._ended_by = threading.get_ident()
+        if not self._threads:
+            return
         with self._wake:
             self._stopped = True
             _store(self.control + STOP, 1)

@@ -57,6 +57,10 @@ class Engine:
         """tokens/s, one by one from an empty context."""
         return self._ask("decode", n_tokens)
 
+    def decode_for(self, seconds: float) -> float:
+        """tokens/s of so many seconds, one by one from an almost empty context; at least one token is made."""
+        return self._ask("decode_for", seconds)
+
     def prefill(self, n_tokens: int) -> float:
         """tokens/s of a prompt of so many tokens, in an empty context."""
         return self._ask("prefill", n_tokens)
@@ -65,9 +69,9 @@ class Engine:
         """Bytes that the process has in memory, the pages of the mapped model among them."""
         return self._ask("resident", 0)
 
-    def _ask(self, what: str, n_tokens: int) -> Any:
+    def _ask(self, what: str, amount: float) -> Any:
         with suppress(BrokenPipeError):  # it has ended: there is no answer either
-            print(json.dumps([what, n_tokens]), file=self._process.stdin, flush=True)
+            print(json.dumps([what, amount]), file=self._process.stdin, flush=True)
         return self._answer()
 
     def _answer(self) -> Any:

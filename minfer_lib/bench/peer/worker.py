@@ -10,7 +10,10 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+
+DECODED = 32  # tokens in a context, at most, while decoding against the clock
 
 
 class Minfer:
@@ -27,6 +30,11 @@ class Minfer:
         from minfer_lib.bench.speed import decode_tokens_per_second
 
         return decode_tokens_per_second(self._model, n_tokens)
+
+    def decode_for(self, seconds: float) -> float:
+        """tokens/s of so many seconds."""
+        session = self._model.session()
+        return _tokens_per_second(seconds, self._model.weights.n_vocab, session.reset, lambda ids: session.feed(ids))
 
     def prefill(self, n_tokens: int) -> float:
         """tokens/s of a prompt of so many tokens, in an empty context."""
@@ -53,12 +61,28 @@ class LlamaCpp:
             self._model.eval([token % self._n_vocab])
         return n_tokens / (time.perf_counter() - start)
 
+    def decode_for(self, seconds: float) -> float:
+        return _tokens_per_second(seconds, self._n_vocab, self._model.reset, self._model.eval)
+
     def prefill(self, n_tokens: int) -> float:
         ids = [token % self._n_vocab for token in range(n_tokens)]
         self._model.reset()
         start = time.perf_counter()
         self._model.eval(ids)
         return n_tokens / (time.perf_counter() - start)
+
+
+def _tokens_per_second(seconds: float, n_vocab: int, empty: Callable, feed: Callable) -> float:
+    """Tokens one by one until the time is over, the context emptied every DECODED of them: at least one."""
+    n_tokens, start = 0, time.perf_counter()
+    spent = 0.0
+    while spent < seconds:
+        if n_tokens % DECODED == 0:
+            empty()
+        feed([n_tokens % n_vocab])
+        n_tokens += 1
+        spent = time.perf_counter() - start
+    return n_tokens / spent
 
 
 def resident() -> int:
@@ -79,8 +103,8 @@ def main(engine: str, path: str, threads: str, context: str) -> None:
         running = {"minfer": Minfer, "llama.cpp": LlamaCpp}[engine](path, int(threads), int(context))
         answer("ready")
         for line in sys.stdin:
-            what, n_tokens = json.loads(line)
-            answer(resident() if what == "resident" else getattr(running, what)(n_tokens))
+            what, amount = json.loads(line)
+            answer(resident() if what == "resident" else getattr(running, what)(amount))
     except Exception as error:
         answer({"error": f"{engine} on {Path(path).name}: {type(error).__name__}: {error}"})
 

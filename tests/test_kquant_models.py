@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from agreement import clear_steps
-from minfer_lib.engine.perplexity import perplexity
 
 import minfer_lib as mf
 from minfer_lib import model_files
+from minfer_lib.engine.perplexity import perplexity
 from minfer_lib.quantize.convert import quantize_gguf
 
 ROOT = Path(__file__).parent.parent

@@ -3,8 +3,8 @@
     pip install llama-cpp-python gguf
     python make_models.py [NAME …]      all of SPECS, or some
 
-The models are those of tests/helpers/tiny_models.py, without a vocabulary. The JSON holds the token ids of a `prompt`, those
-`then` fed one by one, and `logits` after the prompt and after each of them.
+The models are those of tests/helpers/tiny_models.py, without a vocabulary. The JSON holds the token ids of a `prompt`,
+those `then` fed one by one, and `logits` after the prompt and after each of them.
 """
 
 from __future__ import annotations

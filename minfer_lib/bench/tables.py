@@ -7,12 +7,11 @@ from dataclasses import asdict
 from pathlib import Path
 from statistics import median
 
-from minfer_lib.bench import kernels, speed
+from minfer_lib.bench import dot_kernels, gpu_kernels, speed
 from minfer_lib.bench.peer.compare import Compare, Comparison
 from minfer_lib.bench.peer.goals import Verdict, judge
 from minfer_lib.bench.peer.plot import write_plot
 from minfer_lib.engine.session import Model
-from minfer_lib.gpu import measure
 
 
 def decode_table(load: Callable[[int], Model], thread_counts: Iterable[int], n_tokens: int) -> dict:
@@ -37,8 +36,8 @@ def kernels_table(thread_counts: Iterable[int]) -> dict:
     rows = []
     print(f"{'format':8} {'threads':>7} {'kernel':>11} {'cache GB/s':>11} {'memory':>8} {'ceiling':>8} {'share':>6}")
     for threads in thread_counts:
-        for format_ in kernels.FORMATS_BUILT:
-            for row in kernels.kernel_speeds(format_, threads):
+        for format_ in dot_kernels.FORMATS_BUILT:
+            for row in dot_kernels.kernel_speeds(format_, threads):
                 rows.append(asdict(row))
                 print(
                     f"{row.format:8} {row.threads:7} {row.isa:>11} {row.cache:11.1f} {row.memory:8.1f} "
@@ -50,7 +49,7 @@ def kernels_table(thread_counts: Iterable[int]) -> dict:
 
 def gpu_table() -> dict:
     """Raises UnsupportedError without a GPU or without the extra "gpu"."""
-    report = measure.measure()
+    report = gpu_kernels.measure()
     ceiling = report["probe"]
     print(f"{report['device']}: reading alone {ceiling:.0f} GB/s, latency {report['latency_ns']:.0f} ns")
     print(

@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-from gpu_cases import assert_product, decoded, exact_activations, pad, quantized, random_matrix
+from gpu_cases import ALL, assert_product, decoded, exact_activations, pad, quantized, random_matrix
 
 import minfer_lib as mf
-from minfer_lib.gpu import q4_k_steps
 from minfer_lib.gpu.f32_rows import F32_BLOCKS, f32_rows
 from minfer_lib.gpu.geometry import OLD, SEED, Geometry, Launch
 from minfer_lib.gpu.mmvq import mmvq, mmvq_pipelined
@@ -14,15 +13,9 @@ from minfer_lib.gpu.quantizer import QUANTIZER_WARPS, quantizer
 from minfer_lib.gpu.reading import PROBE_THREADS, probe
 from minfer_lib.gpu.unit import PAD40, PAD48
 from minfer_lib.gpu.units import UNITS
-from minfer_lib.gpu.units_k import Q6_K_PLANES, q6_k_planes
+from minfer_lib.gpu.units_k import q6_k_planes
 from minfer_lib.gpu.warp_sim import simulate
 
-ALL = {name: (name, unit) for name, unit in UNITS.items()} | {
-    "Q6_K planes": ("Q6_K", Q6_K_PLANES),
-    "seed": ("Q4_K", q4_k_steps.SEED),
-    "wide": ("Q4_K", q4_k_steps.WIDE),
-    "sums": ("Q4_K", q4_k_steps.SUMS),
-}
 LAUNCHES = [SEED, Launch(2, 2), Launch(2, 1), Launch(2, 2, together=2), Launch(1, 4, together=4)]
 
 

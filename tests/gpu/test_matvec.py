@@ -2,17 +2,16 @@
 
 import numpy as np
 import pytest
-from gpu_cases import assert_product, decoded, exact_activations, pad, quantized, random_matrix
+from gpu_cases import ALL, assert_product, decoded, exact_activations, pad, quantized, random_matrix
 
 import minfer_lib as mf
-from minfer_lib.gpu import device, geometry, q4_k_steps
+from minfer_lib.gpu import device, geometry
 from minfer_lib.gpu.device import Stream, cuda, has_gpu, shared_limit
 from minfer_lib.gpu.f32_rows import F32_BLOCKS
 from minfer_lib.gpu.geometry import SEED, Launch
 from minfer_lib.gpu.matvec import KERNELS, Matrix, MatVec, this_chip
 from minfer_lib.gpu.unit import PAD40, PAD48
 from minfer_lib.gpu.units import UNITS
-from minfer_lib.gpu.units_k import Q6_K_PLANES
 
 
 def why_not():
@@ -24,13 +23,6 @@ def why_not():
 
 
 pytestmark = pytest.mark.skipif(not has_gpu(), reason=why_not())
-
-ALL = {name: (name, unit) for name, unit in UNITS.items()} | {
-    "Q6_K planes": ("Q6_K", Q6_K_PLANES),
-    "seed": ("Q4_K", q4_k_steps.SEED),
-    "wide": ("Q4_K", q4_k_steps.WIDE),
-    "sums": ("Q4_K", q4_k_steps.SUMS),
-}
 
 
 def matvec(name, w, kernel=None, launch=None, unit=None, chip=None):

@@ -3,6 +3,17 @@
 import numpy as np
 
 import minfer_lib as mf
+from minfer_lib.gpu import q4_k_steps
+from minfer_lib.gpu.units import UNITS
+from minfer_lib.gpu.units_k import Q6_K_PLANES
+
+# every unit, with its format
+ALL = {name: (name, unit) for name, unit in UNITS.items()} | {
+    "Q6_K planes": ("Q6_K", Q6_K_PLANES),
+    "seed": ("Q4_K", q4_k_steps.SEED),
+    "wide": ("Q4_K", q4_k_steps.WIDE),
+    "sums": ("Q4_K", q4_k_steps.SUMS),
+}
 
 
 def random_matrix(name, n_out, n_in, rng, exact=False):

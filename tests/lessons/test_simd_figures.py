@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from minfer_lib.bench.kernels import KernelSpeed
+from minfer_lib.bench.dot_kernels import KernelSpeed
 from minfer_lib.dot.q4_0 import dot4_q4_0_avx512vnni, dot_q4_0_avx2, dot_q4_0_neon
 from minfer_lib.lessons import Listing, loop_of, speeds_picture, two_by_two_picture
 from minfer_lib.simd.asm import DOT, DOT4, Line, disassembly

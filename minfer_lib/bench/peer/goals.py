@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from statistics import median
 
 from minfer_lib.bench.peer.compare import (
@@ -17,9 +17,8 @@ from minfer_lib.bench.peer.compare import (
     Comparison,
 )
 
-# ik_llama.cpp's prefill over llama.cpp's, by the file's preset, on a CPU with AMX
+# ik_llama.cpp's prefill over llama.cpp's, by the file's preset, with AMX; ratios are judged on these files alone
 IK_LLAMA = {"Q4_1": 4.2, "Q4_0": 1.55, "Q8_0": 1.95, "Q4_K_M": 2.2}
-GOALS_OF = tuple(IK_LLAMA)  # the files that ratios are judged on
 
 
 @dataclass(frozen=True)
@@ -48,9 +47,6 @@ class Verdict:
     aim: float
     reached: str  # "aim", "must" or "not"
 
-    def as_dict(self) -> dict:
-        return asdict(self)
-
 
 def goal_of(row: Comparison) -> Goal | None:
     """None where nothing is asked of this row."""
@@ -59,7 +55,7 @@ def goal_of(row: Comparison) -> Goal | None:
         FIRST_EVER: Goal(60, 25, ratio=False),
         OVER_FILE: Goal(400, 250, ratio=False),
     }
-    if row.what in alone or row.preset not in GOALS_OF:
+    if row.what in alone or row.preset not in IK_LLAMA:
         return alone.get(row.what)
     return {
         DECODE: Goal(1.6, 2.5) if row.threads == 1 else Goal(2.0, 3.0),

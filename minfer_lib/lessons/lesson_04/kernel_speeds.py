@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from minfer_lib.bench.kernels import KernelSpeed
+from minfer_lib.bench.dot_kernels import KernelSpeed
 from minfer_lib.lessons.shared.look import BLUE, GREY, ORANGE, Picture, new_axes, style
 
 

@@ -12,7 +12,7 @@ FOLDER = Path(__file__).parents[3] / "data" / "measurements"
 
 
 def measurements() -> dict[str, dict[str, Any]]:
-    """The GPU's name -> what `minfer_lib.gpu.measure.measure` reported there. UnsupportedError without any report."""
+    """The GPU's name -> what `bench.gpu_kernels.measure` reported there. UnsupportedError without any report."""
     reports = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.json"))]
     if not reports:
         raise UnsupportedError(

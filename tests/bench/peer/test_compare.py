@@ -101,7 +101,7 @@ def test_the_ratio_is_the_median_of_the_rounds():
 
 def test_the_command_prints_it_and_writes_its_files(tiny, llama_cpp, tmp_path, monkeypatch, capsys):
     """With real processes, the other engine a fake one."""
-    monkeypatch.setattr(cli, "cpu_threads", lambda: 1)
+    monkeypatch.setattr("minfer_lib.cli.bench.cpu_threads", lambda: 1)
     monkeypatch.setattr(compare, "CeilingProbe", lambda n_bytes: CeilingProbe(1 << 20))
     monkeypatch.setattr(compare, "has_amx", lambda: False)
     monkeypatch.setattr(Compare, "start_and_memory", lambda self, threads: iter(()))  # one of them takes long

@@ -18,6 +18,7 @@ import numpy as np
 from numba import njit
 from numba.core.dispatcher import Dispatcher
 
+from minfer_lib.bench.random_rows import random_rows
 from minfer_lib.bench.speed import PROBE_BYTES, CeilingProbe
 from minfer_lib.dot.format_kernels import ROWS_AT_ONCE
 from minfer_lib.dot.kernel_key import KernelKey
@@ -57,19 +58,12 @@ class Weights:
     """Rows of random weights of one format, more than the caches hold, and an activation row for them."""
 
     def __init__(self, name: str, n_in: int, n_bytes: int = PROBE_BYTES) -> None:
-        row, rng = FORMATS[name], np.random.default_rng(0)
+        row = FORMATS[name]
         self.name, self.n_in, self.row_bytes, self.n_blocks = name, n_in, row.row_bytes(n_in), n_in // row.block_values
         self.n_rows = max(64, n_bytes // self.row_bytes)
-        some = min(self.n_rows, 1024)
-        blocks = rng.integers(0, 256, some * self.row_bytes, dtype=np.uint8).view(row.dtype)
-        for field in {"d", "m", "dmin"} & set(blocks.dtype.names):
-            blocks[field] = rng.uniform(0.01, 0.02, len(blocks))
-        if row.block_values == 1:
-            values = rng.standard_normal(len(blocks)).astype(np.float32)
-            blocks["value"] = values.view(np.uint32) >> 16 if name == "BF16" else values
-        self.bytes = np.resize(blocks.view(np.uint8), self.n_rows * self.row_bytes)
+        self.bytes = random_rows(name, self.n_rows, n_in).reshape(-1)
         self.bytes.flags.writeable = False  # as the engine's are: its compiled kernels are measured
-        self.x = rng.standard_normal((1, n_in)).astype(np.float32)
+        self.x = np.random.default_rng(1).standard_normal((1, n_in)).astype(np.float32)
         self.out = np.empty((1, self.n_rows), np.float32)
 
 

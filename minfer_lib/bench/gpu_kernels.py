@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from tqdm.auto import tqdm
 
-from minfer_lib.formats.table import FORMATS
+from minfer_lib.bench.random_rows import random_rows
 from minfer_lib.gpu import q4_k_steps
 from minfer_lib.gpu.device import SPARE_BYTES, Stream, compiled, cuda, device_name, driver_version, to_device
 from minfer_lib.gpu.f32_rows import F32_BLOCKS
@@ -66,13 +66,7 @@ LAUNCHES = (
 
 
 def random_matrix(name: str, n_out: int, n_in: int, layout: Callable | None = None) -> Matrix:
-    """A matrix of arbitrary codes with tame scales; more than 4096 rows repeat themselves."""
-    rng, row = np.random.default_rng(0), FORMATS[name]
-    w = rng.integers(0, 256, (min(n_out, 4096), row.row_bytes(n_in)), np.uint8)
-    blocks = w.reshape(-1).view(row.dtype)
-    for field in {"d", "dmin", "m"} & set(row.dtype.names):
-        blocks[field] = rng.uniform(0.01, 0.02, blocks.shape)
-    return Matrix(name, np.resize(w, (n_out, w.shape[1])), layout)
+    return Matrix(name, random_rows(name, n_out, n_in), layout)
 
 
 class Copies:

@@ -7,8 +7,8 @@ import pytest
 
 import minfer_lib as mf
 from minfer_lib import cli
-from minfer_lib.bench import kernels
-from minfer_lib.bench.kernels import Weights, kernel_speeds, our_rows, prefetch_speeds
+from minfer_lib.bench import dot_kernels
+from minfer_lib.bench.dot_kernels import Weights, kernel_speeds, our_rows, prefetch_speeds
 from minfer_lib.dot.registry import DOTS
 
 SMALL = 1 << 16
@@ -24,7 +24,7 @@ def test_a_row_for_each_kernel_set_best_first(name, threads):
         assert (s.format, s.threads) == (name, threads) and min(s.cache, s.memory, s.ceiling) > 0
 
 
-@pytest.mark.parametrize("name", kernels.FORMATS_BUILT)
+@pytest.mark.parametrize("name", dot_kernels.FORMATS_BUILT)
 def test_what_is_measured_is_the_matrix_product(name):
     weights = Weights(name, 512, SMALL)
     assert weights.bytes.size == weights.n_rows * weights.row_bytes >= SMALL // 2
@@ -39,7 +39,7 @@ def test_what_is_measured_is_the_matrix_product(name):
 def test_ggmls_dot_is_the_one_it_is_compared_with(name):
     pytest.importorskip("llama_cpp", reason="the peer extra is not installed")
     weights = Weights(name, 512, SMALL)
-    kernels.ggml_rows(weights)(0, weights.n_rows, 1)
+    dot_kernels.ggml_rows(weights)(0, weights.n_rows, 1)
     right = mf.matmul(name, weights.bytes.reshape(weights.n_rows, -1), weights.x, 1)
     assert np.allclose(weights.out, right, rtol=0.02, atol=0.02 * np.abs(right).max())
 
@@ -50,9 +50,9 @@ def test_prefetch_distances():
 
 
 def test_the_command_prints_a_table_and_writes_json(monkeypatch, capsys, tmp_path):
-    speed = kernels.KernelSpeed("Q4_0", "avx2", 2, 20.0, 10.0, 40.0)
-    monkeypatch.setattr(kernels, "FORMATS_BUILT", ("Q4_0",))
-    monkeypatch.setattr(kernels, "kernel_speeds", lambda name, threads: [speed])
+    speed = dot_kernels.KernelSpeed("Q4_0", "avx2", 2, 20.0, 10.0, 40.0)
+    monkeypatch.setattr(dot_kernels, "FORMATS_BUILT", ("Q4_0",))
+    monkeypatch.setattr(dot_kernels, "kernel_speeds", lambda name, threads: [speed])
     path = tmp_path / "kernels.json"
     assert cli.main(["bench", "--kernels", "--threads", "2", "--json", str(path)]) == 0
     assert capsys.readouterr().out.splitlines()[1].split() == ["Q4_0", "2", "avx2", "20.0", "10.0", "40.0", "25%"]

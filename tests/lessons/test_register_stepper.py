@@ -11,7 +11,8 @@ from minfer_lib.dot.kernels import DOTS, FOUR_ROWS
 from minfer_lib.errors import ArgumentError
 from minfer_lib.lessons import RegisterStepper
 from minfer_lib.lessons.shared.kernel_source import function_lines
-from minfer_lib.lessons.shared.register_picture import meaning, shown, step_picture
+from minfer_lib.lessons.shared.register_picture import meaning, step_picture
+from minfer_lib.lessons.shared.wording import shown
 from minfer_lib.quantize.activations_simd import quantize_q8_0_avx2
 from minfer_lib.simd.step import step
 

@@ -11,7 +11,7 @@ import minfer_lib as mf
 from minfer_lib.dot.q4_0 import dot_q4_0_avx2
 from minfer_lib.errors import ArgumentError
 from minfer_lib.lessons import RegisterStepper, TileStepper, tile_operands
-from minfer_lib.lessons.shared.register_picture import shown
+from minfer_lib.lessons.shared.wording import shown
 from minfer_lib.matmul.tile_sums import SHAPES_32, SHAPES_256, sums_32_amx, sums_256_amx
 from minfer_lib.simd.amx import tile_release, tile_shapes
 from minfer_lib.simd.step import step

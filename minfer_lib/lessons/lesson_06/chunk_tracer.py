@@ -9,6 +9,7 @@ import ipywidgets as widgets
 import numpy as np
 
 from minfer_lib.lessons.lesson_06.chunk_trace import trace_picture
+from minfer_lib.lessons.shared.wording import counted
 from minfer_lib.matmul.chunks import POLICIES
 from minfer_lib.matmul.trace import Trace, trace_matmul
 
@@ -47,7 +48,7 @@ class ChunkTracer(widgets.VBox):
         self._quiet = False
         wide = widgets.Layout(width="300px")
         self._threads = widgets.ToggleButtons(options=THREADS, value=2, style={"button_width": "48px"})
-        self._threads.tooltips = [f"{n} thread{'s' * (n > 1)}" for n in THREADS]
+        self._threads.tooltips = [counted(n, "thread") for n in THREADS]
         self._policy = widgets.Dropdown(
             options=[(told, policy) for policy, told in POLICIES.items()],
             value="ggml",

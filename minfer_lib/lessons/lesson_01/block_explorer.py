@@ -14,6 +14,7 @@ from minfer_lib.formats.elements import field_of, layout
 from minfer_lib.formats.gguf import Gguf
 from minfer_lib.formats.table import FORMATS
 from minfer_lib.lessons.shared.block_bytes import Block, kind_of, purpose
+from minfer_lib.lessons.shared.page_box import PageBox
 
 _COUNTED = ("rows", "blocks a row", "bytes a block")
 
@@ -26,7 +27,7 @@ class Source(NamedTuple):
     offset: int | None  # of the first byte in its file; None: not in a file
 
 
-class BlockExplorer(widgets.VBox):
+class BlockExplorer(PageBox):
     """Choose tensor, row and block; the byte slider (arrow keys) decodes a byte, and so does hovering over one.
 
     what: an open GGUF file, or format name -> uint8 array of whole blocks, for blocks that are in no file.
@@ -103,18 +104,15 @@ class BlockExplorer(widgets.VBox):
     def _draw(self, source: Source, size: int) -> None:
         row, first, byte = self._row.value, self._block.value * size, self._byte.value
         block = Block(source.format, source.rows[row, first : first + size])
-        for widget in (self._dump, self._detail):  # on a narrow page they shrink, and scroll inside
-            widget.layout = widgets.Layout(min_width="0", max_width="98%", overflow="auto")
         picture = block.dump(byte)
         self.alt = f"{self._tensor.value}, row {row}, block {self._block.value}. {picture.alt}"
         self._dump.value = picture.html
         at = None if source.offset is None else source.offset + row * source.rows.shape[1] + first + byte
         self._detail.value = _detail(block, byte, at)
 
-    def _repr_mimebundle_(self, **kwargs: object) -> dict[str, str]:
-        """With the block as HTML, for a page where no kernel runs."""
+    def _page(self) -> str:
         name = f"<p><b>{html.escape(self._tensor.label)}</b>, row {self._row.value}, block {self._block.value}</p>"
-        return super()._repr_mimebundle_(**kwargs) | {"text/html": name + self._dump.value + self._detail.value}
+        return name + self._dump.value + self._detail.value
 
 
 def _detail(block: Block, byte: int, at: int | None) -> str:

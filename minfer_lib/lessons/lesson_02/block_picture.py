@@ -8,6 +8,7 @@ import numpy as np
 
 import minfer_lib as mf
 from minfer_lib.lessons.lesson_02.quantized_block import QuantizedBlock
+from minfer_lib.lessons.shared import svg
 from minfer_lib.lessons.shared.look import BLUE, FIELD_ROLES, GREY, INK, RED, ROLES, Drawing, role_css
 
 # At least 800 wide; a narrower page scrolls. Column i of 32 stands under the playground's slider i.
@@ -22,11 +23,7 @@ def block_picture(block: QuantizedBlock, limit: float | None = None) -> Drawing:
     """`limit`: the largest value that the plot shows; None: the block's own."""
     limit = limit or 1.05 * float(max(np.abs(block.x).max(), np.abs(block.values).max())) or 1.0
     parts = [*_value_plot(block, limit), *_error_plot(block), *_code_rows(block)]
-    svg = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {_HEIGHT}" width="100%" fill="{INK}" '
-        f'font-family="sans-serif" font-size="12" style="min-width:{WIDTH}px;max-width:1000px">{"".join(parts)}</svg>'
-    )
-    return Drawing(svg, described(block))
+    return svg.drawing(parts, WIDTH, _HEIGHT, described(block), widest=1000)
 
 
 def described(block: QuantizedBlock) -> str:
@@ -75,12 +72,8 @@ def _line(y: float, extra: str) -> str:
     return f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" {extra}/>'
 
 
-def _text(x: float, y: float, text: object, extra: str = 'text-anchor="middle"') -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" {extra}>{text}</text>'
-
-
 def _ticks(height, marks) -> list[str]:
-    return [_text(LEFT - 8, height(mark) + 4, label, 'text-anchor="end"') for mark, label in marks]
+    return [svg.text(LEFT - 8, height(mark) + 4, label, "end") for mark, label in marks]
 
 
 def _short(value: float) -> str:
@@ -96,7 +89,7 @@ def _scale(span: tuple[int, int], reach: float):
 def _value_plot(block: QuantizedBlock, limit: float) -> list[str]:
     height = _scale(_VALUES, limit)
     grid = f"; lines: the {len(block.levels)} levels" if len(block.levels) else "; 255 levels, too close to draw"
-    parts = [_text(LEFT, 14, f"○ value, ▬ decoded{grid}", "")]
+    parts = [svg.text(LEFT, 14, f"○ value, ▬ decoded{grid}")]
     parts += [_line(height(level), f'stroke="{GREY}" stroke-opacity="0.45"') for level in block.levels]
     parts.append(_line(height(0), f'stroke="{INK}"'))
     parts += _ticks(height, [(limit, _short(limit)), (0, "0"), (-limit, f"−{_short(limit)}")])
@@ -112,7 +105,7 @@ def _value_plot(block: QuantizedBlock, limit: float) -> list[str]:
 
 def _error_plot(block: QuantizedBlock) -> list[str]:
     height = _scale(_ERRORS, _REACH)
-    parts = [_text(LEFT, _ERRORS[0] - 12, "error in steps; dashed: half a step; ✕: beyond it", "")]
+    parts = [svg.text(LEFT, _ERRORS[0] - 12, "error in steps; dashed: half a step; ✕: beyond it")]
     parts += [_line(height(bound), f'stroke="{INK}" stroke-dasharray="5 4"') for bound in (-0.5, 0.5)]
     parts.append(_line(height(0), f'stroke="{INK}"'))
     parts += _ticks(height, [(1, "1"), (0.5, "½"), (0, "0"), (-0.5, "−½"), (-1, "−1")])
@@ -124,7 +117,7 @@ def _error_plot(block: QuantizedBlock) -> list[str]:
             f'fill="{RED if beyond else BLUE}"/>'
         )
         if beyond:
-            parts.append(_text(_x(i), height(0) + (14 if step > 0 else -5), "✕"))
+            parts.append(svg.text(_x(i), height(0) + (14 if step > 0 else -5), "✕", "middle"))
     return parts
 
 
@@ -134,8 +127,8 @@ def _code_rows(block: QuantizedBlock) -> list[str]:
     top, height = _CODES - 15 - stagger, 22 + 2 * stagger
     ground = f'fill="{BLUE}" fill-opacity="0.25"'
     parts = [f'<rect x="{LEFT}" y="{top}" width="{WIDTH - LEFT - RIGHT}" height="{height}" {ground}/>']
-    parts.append(_text(LEFT - 8, _CODES, "code", 'text-anchor="end"'))
+    parts.append(svg.text(LEFT - 8, _CODES, "code", "end"))
     for i, code in enumerate(block.codes):
-        parts.append(_text(_x(i), _CODES + stagger * (2 * (i % 2) - 1), str(code).replace("-", "−")))
-        parts.append(_text(_x(i), _INDEX, i, 'text-anchor="middle" font-size="11"'))
-    return [*parts, _text(LEFT - 8, _INDEX, "value no.", 'text-anchor="end" font-size="11"')]
+        parts.append(svg.text(_x(i), _CODES + stagger * (2 * (i % 2) - 1), str(code).replace("-", "−"), "middle"))
+        parts.append(svg.text(_x(i), _INDEX, i, "middle", size=11))
+    return [*parts, svg.text(LEFT - 8, _INDEX, "value no.", "end", size=11)]

@@ -14,6 +14,7 @@ from minfer_lib.lessons.lesson_02.block_picture import (
     described,
 )
 from minfer_lib.lessons.lesson_02.quantized_block import BLOCK_FORMATS, QuantizedBlock, quantized
+from minfer_lib.lessons.shared.page_box import PageBox
 
 LIMIT = 4  # sliders go from -LIMIT to LIMIT
 STEP = 1 / 64  # an arrow key; exact in float32, and half a step of Q8_0 where the largest value is 127 / 32
@@ -50,7 +51,7 @@ def _positive(random: np.random.Generator, format: str) -> np.ndarray:
 PRESETS = {"normal": _normal, "one outlier": _outlier, "ties": _ties, "zeros": _zeros, "all positive": _positive}
 
 
-class QuantizerPlayground(widgets.VBox):
+class QuantizerPlayground(PageBox):
     """Sliders for the 32 values of one block, a choice of format, and the block as it is stored.
 
     `.block` holds the bytes and everything read from them; set_values(), preset() and choose() do what the controls do.
@@ -133,6 +134,5 @@ class QuantizerPlayground(widgets.VBox):
     def __repr__(self) -> str:
         return described(self.block)
 
-    def _repr_mimebundle_(self, **kwargs: object) -> dict[str, str]:
-        """With the picture as HTML, for a page where no kernel runs."""
-        return super()._repr_mimebundle_(**kwargs) | {"text/html": self._picture.value + self._numbers.value}
+    def _page(self) -> str:
+        return self._picture.value + self._numbers.value

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from minfer_lib.lessons.shared.look import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, RED, Drawing
+from minfer_lib.lessons.shared import svg
+from minfer_lib.lessons.shared.look import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, Drawing
 
 _COLOURS = (BLUE, ORANGE, GREEN, PURPLE)  # of tokens
 _LEFT, _CELL, _ROW = 210, 62, 32
@@ -17,21 +18,19 @@ def layout_picture(n_tokens: int, n_out: int) -> Drawing:
     put = [(t, o) for o in range(n_out) for t in range(n_tokens)]
     wrong = [i for i, (a, b) in enumerate(zip(read, put, strict=True)) if a != b]
     rows = (("the caller reads t·n_out + o", read, 24), ("the bug wrote o·n_tokens + t", put, 24 + _ROW + 6))
-    parts = [_text(_LEFT - 8, 16, "position in the buffer", "end")]
-    parts += [_text(_LEFT + (i + 0.5) * _CELL, 16, str(i), "middle") for i in range(len(read))]
+    parts = [svg.text(_LEFT - 8, 16, "position in the buffer", "end")]
+    parts += [svg.text(_LEFT + (i + 0.5) * _CELL, 16, str(i), "middle") for i in range(len(read))]
     for name, order, y in rows:
-        parts.append(_text(_LEFT - 8, y + 21, name, "end"))
+        parts.append(svg.text(_LEFT - 8, y + 21, name, "end"))
         parts += [_square(i, y, t, o, i in wrong) for i, (t, o) in enumerate(order)]
     y = rows[1][2] + _ROW + 18
-    parts += [_text(_LEFT + (i + 0.5) * _CELL, y, "✕", "middle") for i in wrong]
+    parts += [svg.text(_LEFT + (i + 0.5) * _CELL, y, "✕", "middle") for i in wrong]
     width, height = _LEFT + len(read) * _CELL + 4, y + 8
-    svg = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" fill="{INK}" font-family="sans-serif" '
-        f'font-size="13" style="width:{width}px;height:{height}px;max-width:none">{"".join(parts)}</svg>'
-    )
     told = f"{n_tokens} tokens, {n_out} outputs each. The bug wrote, in the order of memory: "
     listed = ", ".join(f"token {t} output {o}" for t, o in put)
-    return Drawing(svg, f"{told}{listed}. {len(wrong)} of {len(read)} positions are wrong.")
+    return svg.drawing(
+        parts, width, height, f"{told}{listed}. {len(wrong)} of {len(read)} positions are wrong.", font_size=13
+    )
 
 
 def _square(i: int, y: int, t: int, o: int, wrong: bool) -> str:
@@ -40,8 +39,4 @@ def _square(i: int, y: int, t: int, o: int, wrong: bool) -> str:
         f'<rect x="{_LEFT + i * _CELL + 2}" y="{y}" width="{_CELL - 4}" height="{_ROW}" rx="3" '
         f'fill="{_COLOURS[t % len(_COLOURS)]}" fill-opacity=".25" {stroke}/>'
     )
-    return box + _text(_LEFT + (i + 0.5) * _CELL, y + 21, f"t{t} · o{o}", "middle")
-
-
-def _text(x: float, y: float, text: str, anchor: str) -> str:
-    return f'<text x="{x:g}" y="{y}" text-anchor="{anchor}">{text}</text>'
+    return box + svg.text(_LEFT + (i + 0.5) * _CELL, y + 21, f"t{t} · o{o}", "middle")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from minfer_lib.formats.table import FORMATS
-from minfer_lib.lessons.shared.look import BLUE, GREY, INK, ORANGE, Drawing
+from minfer_lib.lessons.shared import svg
+from minfer_lib.lessons.shared.look import BLUE, GREY, ORANGE, Drawing
+from minfer_lib.lessons.shared.wording import shown
 
 _LEFT, _COLUMN, _ROW, _RIGHT = 130, 38, 24, 76  # of names, a column, a row, the sums
 _WIDTH = _LEFT + 16 * _COLUMN + _RIGHT
@@ -27,22 +29,18 @@ def pair_picture(w: np.ndarray, a: np.ndarray) -> Drawing:
     for half in range(2):
         part = slice(16 * half, 16 * half + 16)
         parts += _band(half, centred[part], codes[part], products[part], sums[half])
-    fold = f"isum = {_sum(sums)} = {_signed(isum)}"
-    result = f"({_signed(isum)} · {_real(d_w)}) · {_real(d_a)} = {_real(value)}"
+    fold = f"isum = {_sum(sums)} = {shown(isum)}"
+    result = f"({shown(isum)} · {_real(d_w)}) · {_real(d_a)} = {_real(value)}"
     y = _HEIGHT - 32
-    parts.append(_text(_LEFT, y, f"{fold}, an integer, exact", "start"))
-    parts.append(_text(_LEFT, y + 22, f"(isum · d_w) · d_a = {result}, the only floats", "start"))
-    svg = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" width="100%" fill="{INK}" '
-        f'font-family="sans-serif" font-size="13" style="min-width:{_WIDTH}px;max-width:1000px">{"".join(parts)}</svg>'
-    )
+    parts.append(svg.text(_LEFT, y, f"{fold}, an integer, exact"))
+    parts.append(svg.text(_LEFT, y + 22, f"(isum · d_w) · d_a = {result}, the only floats"))
     told = (
         f"A Q4_0 block, scale {_real(d_w)}, above a Q8_0 block, scale {_real(d_a)}. Low halves of bytes 0 to 15, "
         f"less 8: {_list(centred[:16])}; they meet codes 0 to 15: {_list(codes[:16])}; the products add up to "
-        f"{_signed(sums[0])}. High halves: {_list(centred[16:])}; they meet codes 16 to 31: {_list(codes[16:])}; "
-        f"{_signed(sums[1])}. Together {_signed(isum)}, times the scales {_real(value)}."
+        f"{shown(sums[0])}. High halves: {_list(centred[16:])}; they meet codes 16 to 31: {_list(codes[16:])}; "
+        f"{shown(sums[1])}. Together {shown(isum)}, times the scales {_real(value)}."
     )
-    return Drawing(svg, told)
+    return svg.drawing(parts, _WIDTH, _HEIGHT, told, font_size=13, widest=1000)
 
 
 def _head(raw: np.ndarray, d: np.float32, row: int = 0) -> list[str]:
@@ -51,19 +49,19 @@ def _head(raw: np.ndarray, d: np.float32, row: int = 0) -> list[str]:
     x, y = _LEFT + 232 * row, 4
     box = f'<rect x="{x + 112}" y="{y}" width="46" height="20" fill="{ORANGE}" fill-opacity=".3"/>'
     line = f'<rect x="{x + 112}" y="{y + 20}" width="46" height="2" fill="{ORANGE}"/>'
-    shown = _text(x + 135, y + 15, raw[:2].tobytes().hex(" "))
-    return [_text(x, y + 15, f"{name}: d", "start"), box, line, shown, _text(x + 164, y + 15, f"= {_real(d)}", "start")]
+    bytes_ = svg.text(x + 135, y + 15, raw[:2].tobytes().hex(" "), "middle")
+    return [svg.text(x, y + 15, f"{name}: d", "start"), box, line, bytes_, svg.text(x + 164, y + 15, f"= {_real(d)}")]
 
 
 def _weight_bytes(qs: np.ndarray) -> list[str]:
     """The sixteen bytes of codes; each hex digit is one code, the low one at the right and in the darker half."""
-    parts = [_text(_LEFT - 8, _BYTES + 16, "Q4_0 byte qs[j]", "end"), _text(_LEFT - 8, _BYTES + 40, "j", "end")]
+    parts = [svg.text(_LEFT - 8, _BYTES + 16, "Q4_0 byte qs[j]", "end"), svg.text(_LEFT - 8, _BYTES + 40, "j", "end")]
     for j, byte in enumerate(qs):
         x, half = _LEFT + j * _COLUMN, _COLUMN / 2 - 1
         for digit, opacity, at in ((byte >> 4, 0.15, x + 1), (byte & 15, 0.4, x + 1 + half)):
-            parts.append(_rect(at, _BYTES, half, BLUE, opacity))
-            parts.append(_text(at + half / 2, _BYTES + 16, f"{digit:x}"))
-        parts.append(_text(x + _COLUMN / 2, _BYTES + 40, str(j)))
+            parts.append(svg.box(at, _BYTES, half, _ROW, BLUE, opacity))
+            parts.append(svg.text(at + half / 2, _BYTES + 16, f"{digit:x}", "middle"))
+        parts.append(svg.text(x + _COLUMN / 2, _BYTES + 40, str(j), "middle"))
     return parts
 
 
@@ -71,7 +69,7 @@ def _band(half: int, weights: np.ndarray, codes: np.ndarray, products: np.ndarra
     """Three rows: the codes of one half of the bytes, the activation codes under them, the products."""
     top, which = _BANDS[half], ("low", "high")[half]
     first = 16 * half
-    parts = [_text(_LEFT, top - 7, f"elements {first} to {first + 15}: the {which} halves", "start")]
+    parts = [svg.text(_LEFT, top - 7, f"elements {first} to {first + 15}: the {which} halves")]
     rows = (
         (f"Q4_0 {which} half − 8", weights, BLUE, (0.4, 0.15)[half]),
         (f"× Q8_0 qs[{'j' if not half else 'j + 16'}]", codes, BLUE, 0.25),
@@ -79,24 +77,12 @@ def _band(half: int, weights: np.ndarray, codes: np.ndarray, products: np.ndarra
     )
     for i, (name, numbers, colour, opacity) in enumerate(rows):
         y = top + i * (_ROW + 3)
-        parts.append(_text(_LEFT - 8, y + 16, name, "end"))
+        parts.append(svg.text(_LEFT - 8, y + 16, name, "end"))
         for j, number in enumerate(numbers):
-            parts.append(_rect(_LEFT + j * _COLUMN + 1, y, _COLUMN - 2, colour, opacity))
-            parts.append(_text(_LEFT + (j + 0.5) * _COLUMN, y + 16, _signed(number)))
+            parts.append(svg.box(_LEFT + j * _COLUMN + 1, y, _COLUMN - 2, _ROW, colour, opacity))
+            parts.append(svg.text(_LEFT + (j + 0.5) * _COLUMN, y + 16, shown(number), "middle"))
     at = _LEFT + 16 * _COLUMN + 6
-    return [*parts, _text(at, top + 2 * (_ROW + 3) + 16, f"Σ {_signed(total)}", "start")]
-
-
-def _rect(x: float, y: float, width: float, colour: str, opacity: float) -> str:
-    return f'<rect x="{x:g}" y="{y}" width="{width:g}" height="{_ROW}" fill="{colour}" fill-opacity="{opacity}"/>'
-
-
-def _text(x: float, y: float, text: str, anchor: str = "middle") -> str:
-    return f'<text x="{x:g}" y="{y}" text-anchor="{anchor}">{text}</text>'
-
-
-def _signed(number: int) -> str:
-    return str(number).replace("-", "−")
+    return [*parts, svg.text(at, top + 2 * (_ROW + 3) + 16, f"Σ {shown(total)}")]
 
 
 def _real(number: float) -> str:
@@ -104,8 +90,8 @@ def _real(number: float) -> str:
 
 
 def _sum(sums: list[int]) -> str:
-    return f"{_signed(sums[0])} {'−' if sums[1] < 0 else '+'} {abs(sums[1])}"
+    return f"{shown(sums[0])} {'−' if sums[1] < 0 else '+'} {abs(sums[1])}"
 
 
 def _list(numbers: np.ndarray) -> str:
-    return ", ".join(_signed(number) for number in numbers)
+    return ", ".join(shown(number) for number in numbers)

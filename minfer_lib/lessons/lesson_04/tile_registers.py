@@ -11,8 +11,10 @@ from functools import cached_property
 import numpy as np
 
 from minfer_lib.errors import ArgumentError
+from minfer_lib.lessons.shared import svg
 from minfer_lib.lessons.shared.look import BLUE, GREY, INK, ORANGE, RED, Drawing
-from minfer_lib.lessons.shared.register_picture import WIDTH, lanes, shown
+from minfer_lib.lessons.shared.register_picture import WIDTH, lanes
+from minfer_lib.lessons.shared.wording import shown
 from minfer_lib.simd.step import KernelStep, KernelTrace
 
 _BYTE, _ROW = 3, 6  # of a tile, drawn
@@ -73,28 +75,25 @@ def tile_step_picture(trace: KernelTrace, step: KernelStep, row: int, column: in
         *_tile(product, 1, a, _RIGHT - _BESIDE - a_bytes * _BYTE, below, np.s_[row, :]),
         *_tile(product, 2, b, _RIGHT, _TOP, np.s_[:, mine]),
         *_tile(product, 0, c, _RIGHT, below, np.s_[row, column : column + 1]),
-        _text(_RIGHT - 6, below + row * _ROW + 8, f"row {row}", "end"),
-        _text(
+        svg.text(_RIGHT - 6, below + row * _ROW + 8, f"row {row}", "end"),
+        svg.text(
             min(_RIGHT + (4 * column + 2) * _BYTE, WIDTH - 32), below + n_rows * _ROW + 14, f"column {column}", "middle"
         ),
-        *(_text(4, _TOP + 12 + 17 * i, line) for i, line in enumerate(_done(step))),
+        *(svg.text(4, _TOP + 12 + 17 * i, line) for i, line in enumerate(_done(step))),
     ]
     sides = {
         f"row {row} of A": None if a is None else a[row],
         f"column {column} of B": None if b is None else b[:, mine].reshape(-1),
     }
     told, y = _cell(product, c, row, column), below + n_rows * _ROW + 32
-    parts.append(_text(4, y, f"<tspan font-weight='bold'>{told}</tspan>"))
+    parts.append(svg.text(4, y, f"<tspan font-weight='bold'>{told}</tspan>"))
     for at in range(0, a_bytes, 16):
         parts += _products(*sides.values(), at, y + 10 + _LINE * (at // 16), step is product.dot)
     height = y + 6 + _LINE * -(-a_bytes // 16)
-    svg = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="100%" fill="{INK}" '
-        f'font-family="sans-serif" font-size="12" style="min-width:{WIDTH}px;max-width:{WIDTH}px">'
-        f"{''.join(parts)}</svg>"
-    )
     alt = [f"{what}: {'empty' if v is None else ', '.join(map(shown, v))}" for what, v in sides.items()]
-    return Drawing(svg, f"{' '.join(_done(step)) or step.name}; {'; '.join(alt)}; {told}.")
+    return svg.drawing(
+        parts, WIDTH, height, f"{' '.join(_done(step)) or step.name}; {'; '.join(alt)}; {told}.", widest=WIDTH
+    )
 
 
 def _done(step: KernelStep) -> list[str]:
@@ -142,7 +141,7 @@ def _tile(product: Product, which: int, values: np.ndarray | None, x: int, y: in
     width = size * _BYTE
     name = f"<tspan font-weight='{weight}'>{'CAB'[which]} = {product.dot.inputs[which].type}</tspan>: {what}"
     return [
-        _text(x + row_bytes * _BYTE, y - 6, name, "end") if which == 1 else _text(x, y - 6, name),
+        svg.text(x + row_bytes * _BYTE, y - 6, name, "end") if which == 1 else svg.text(x, y - 6, name),
         *([] if values is None else _cells(grid, x, y, width, strong)),
         _box(x, y, row_bytes * _BYTE, rows * _ROW, INK, stroke, dashes),
         _box(x + first * width, y + top * _ROW, (last + 1 - first) * width, (bottom + 1 - top) * _ROW, RED, 1.5),
@@ -180,7 +179,3 @@ def _box(x: float, y: float, width: float, height: float, stroke: str, thick: fl
         f'<rect x="{x}" y="{y}" width="{width}" height="{height}" fill="none" stroke="{stroke}" '
         f'stroke-width="{thick}"{more}/>'
     )
-
-
-def _text(x: float, y: float, text: str, anchor: str = "start") -> str:
-    return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}">{text}</text>'

@@ -9,9 +9,10 @@ import numpy as np
 
 from minfer_lib.lessons.lesson_05.scale_search import ScaleSearch
 from minfer_lib.lessons.lesson_05.search_tries import search_picture, told
+from minfer_lib.lessons.shared.page_box import PageBox
 
 
-class SearchPlayer(widgets.VBox):
+class SearchPlayer(PageBox):
     """A slider over the tries of a ScaleSearch, which arrow keys move and a play button runs.
 
     x: f32[32], for Q2_K f32[16]. `.search` holds the tries; show(i) does what the slider does.
@@ -46,6 +47,5 @@ class SearchPlayer(widgets.VBox):
     def __repr__(self) -> str:
         return told(self.search, self._slider.value)
 
-    def _repr_mimebundle_(self, **kwargs: object) -> dict[str, str]:
-        """With the picture as HTML, for a page where no kernel runs."""
-        return super()._repr_mimebundle_(**kwargs) | {"text/html": self._words.value + self._picture.value}
+    def _page(self) -> str:
+        return self._words.value + self._picture.value

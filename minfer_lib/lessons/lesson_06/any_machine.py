@@ -5,12 +5,13 @@ from __future__ import annotations
 import ipywidgets as widgets
 
 from minfer_lib.lessons.lesson_06.chunk_trace import trace_picture
+from minfer_lib.lessons.shared.page_box import PageBox
 from minfer_lib.matmul.chunks import POLICIES, plan
 from minfer_lib.matmul.simulated_machine import Machine
 from minfer_lib.matmul.trace import Trace
 
 
-class AnyMachine(widgets.VBox):
+class AnyMachine(PageBox):
     """Rows of row_bytes times one token, simulated.
 
     speed: a fast core's, in GB/s of weights; claim: nanoseconds to take a chunk.
@@ -75,6 +76,5 @@ class AnyMachine(widgets.VBox):
     def __repr__(self) -> str:
         return self._alt
 
-    def _repr_mimebundle_(self, **kwargs: object) -> dict[str, str]:
-        """With the picture as HTML, for a page where no kernel runs."""
-        return super()._repr_mimebundle_(**kwargs) | {"text/html": f"<p>{self._said.value}</p>{self._picture.value}"}
+    def _page(self) -> str:
+        return f"<p>{self._said.value}</p>{self._picture.value}"

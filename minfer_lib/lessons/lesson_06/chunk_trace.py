@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from minfer_lib.lessons.shared import svg
 from minfer_lib.lessons.shared.look import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, RED, SKY, Drawing
 from minfer_lib.matmul.trace import Trace
 
@@ -27,15 +28,10 @@ def trace_picture(trace: Trace, until: float | None = None) -> Drawing:
     top = _TOP + grid_height + 30
     step = 24 if cut.threads <= 4 else 15
     height = top + step * cut.threads + 40
-    parts = [_text(0, 14, f"a square: {rows} rows; {_PER_LINE} a line", "start")]
+    parts = [svg.text(0, 14, f"a square: {rows} rows; {_PER_LINE} a line")]
     parts += [_outline(cut.rows, rows), *_squares(trace, rows, now), *_legend(trace, now)]
     parts += _timeline(trace, top, step, now, end)
-    svg = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" fill="{INK}" '
-        f'font-family="sans-serif" font-size="13" style="width:{_WIDTH}px;height:{height}px;max-width:none">'
-        f"{''.join(parts)}</svg>"
-    )
-    return Drawing(svg, _told(trace, now))
+    return svg.drawing(parts, _WIDTH, height, _told(trace, now), font_size=13)
 
 
 def colour(thread: int) -> str:
@@ -72,7 +68,7 @@ def _squares(trace: Trace, rows: int, now: float) -> list[str]:
             for x, line, width in _slices(r0, r1, rows):
                 (done if end <= now else doing).append(_box(x, line, width, 1.5))
                 if width * _SQUARE >= 12:
-                    marks.append(_text((x + width / 2) * _SQUARE, _TOP + line * _SQUARE + 17, str(thread)))
+                    marks.append(svg.text((x + width / 2) * _SQUARE, _TOP + line * _SQUARE + 17, str(thread), "middle"))
         shade = colour(thread)
         parts.append(f'<path d="{"".join(done)}" fill="{shade}" fill-opacity=".42" stroke="{shade}"/>')
         if doing:
@@ -83,8 +79,8 @@ def _squares(trace: Trace, rows: int, now: float) -> list[str]:
 
 def _legend(trace: Trace, now: float) -> list[str]:
     """What each thread has done so far."""
-    parts = [_text(_LEGEND + 30 + at, 14, name, "start") for at, name in ((0, "thread"), (64, "chunks"), (144, "rows"))]
-    parts.append(_text(_LEGEND + 348, 14, "finished at", "end"))
+    parts = [svg.text(_LEGEND + 30 + at, 14, name) for at, name in ((0, "thread"), (64, "chunks"), (144, "rows"))]
+    parts.append(svg.text(_LEGEND + 348, 14, "finished at", "end"))
     for thread in range(trace.plan.threads):
         y = _TOP + 20 * thread
         own = trace.of(thread)
@@ -99,7 +95,7 @@ def _legend(trace: Trace, now: float) -> list[str]:
         last = f"{(own['end'].max() if len(own) else 0) / 1000:,.0f} µs" if over else "…"
         for at, shown, anchor in ((36, thread, "start"), (140, len(done), "end"), (214, f"{rows:,}", "end"),
                                   (348, last, "end")):  # fmt: skip
-            parts.append(_text(_LEGEND + at, y + 14, str(shown), anchor))
+            parts.append(svg.text(_LEGEND + at, y + 14, str(shown), anchor))
     return parts
 
 
@@ -107,7 +103,7 @@ def _timeline(trace: Trace, top: float, step: float, now: float, end: float) -> 
     """A line a thread, a box a chunk; the thin line is time in which it waits."""
     scale = (_WIDTH - _LABEL - _RIGHT) / end
     bottom, bar = top + step * trace.plan.threads, step - 4
-    parts = [_text(_LABEL, top - 8, "each chunk in time; a thin line is waiting", "start")]
+    parts = [svg.text(_LABEL, top - 8, "each chunk in time; a thin line is waiting")]
     for thread in range(trace.plan.threads):
         y = top + thread * step
         own = trace.of(thread)
@@ -117,7 +113,7 @@ def _timeline(trace: Trace, top: float, step: float, now: float, end: float) -> 
             for start, stop in own[["start", "end"]].tolist()
             if start < now
         ]
-        parts.append(_text(_LABEL - 8, y + bar / 2 + 5, f"thread {thread}", "end"))
+        parts.append(svg.text(_LABEL - 8, y + bar / 2 + 5, f"thread {thread}", "end"))
         parts.append(
             f'<path d="M{_LABEL} {y + bar / 2:g}h{now * scale:.5g}" stroke="{GREY}"/>'
             f'<path d="{"".join(boxes)}" fill="{colour(thread)}"/>'
@@ -137,8 +133,8 @@ def _axis(bottom: float, end: float, scale: float) -> list[str]:
     for i in range(int(end / 1000 / tick) + 1):
         x = _LABEL + i * tick * 1000 * scale
         parts.append(f'<path d="M{x:.5g} {bottom}v5" stroke="{INK}"/>')
-        parts.append(_text(x, bottom + 19, f"{i * tick:,g}"))
-    parts.append(_text(_WIDTH - _RIGHT, bottom + 34, "µs", "end"))
+        parts.append(svg.text(x, bottom + 19, f"{i * tick:,g}", "middle"))
+    parts.append(svg.text(_WIDTH - _RIGHT, bottom + 34, "µs", "end"))
     return parts
 
 
@@ -153,7 +149,3 @@ def _told(trace: Trace, now: float) -> str:
         f"{cut.rows:,} rows in {cut.chunks} chunks, {int(done.sum())} of them done after {now / 1000:,.0f} of "
         f"{trace.nanoseconds / 1000:,.0f} µs. {'; '.join(shares)}."
     )
-
-
-def _text(x: float, y: float, text: str, anchor: str = "middle") -> str:
-    return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}">{text}</text>'

@@ -9,6 +9,8 @@ import ipywidgets as widgets
 import numpy as np
 
 from minfer_lib.lessons.lesson_06.chunk_trace import trace_picture
+from minfer_lib.lessons.shared.page_box import PageBox
+from minfer_lib.lessons.shared.wording import counted
 from minfer_lib.matmul.chunks import POLICIES
 from minfer_lib.matmul.trace import Trace, trace_matmul
 
@@ -34,7 +36,7 @@ def shortest(run: Callable[[], Trace]) -> Trace:
     return best
 
 
-class ChunkTracer(widgets.VBox):
+class ChunkTracer(PageBox):
     """Weights w of a format times one token x, run when a control changes, and shown as it went.
 
     `.trace` is the run that is shown; run() makes a new one, choose() and at() do what the controls do.
@@ -47,7 +49,7 @@ class ChunkTracer(widgets.VBox):
         self._quiet = False
         wide = widgets.Layout(width="300px")
         self._threads = widgets.ToggleButtons(options=THREADS, value=2, style={"button_width": "48px"})
-        self._threads.tooltips = [f"{n} thread{'s' * (n > 1)}" for n in THREADS]
+        self._threads.tooltips = [counted(n, "thread") for n in THREADS]
         self._policy = widgets.Dropdown(
             options=[(told, policy) for policy, told in POLICIES.items()],
             value="ggml",
@@ -120,6 +122,5 @@ class ChunkTracer(widgets.VBox):
     def __repr__(self) -> str:
         return self._alt
 
-    def _repr_mimebundle_(self, **kwargs: object) -> dict[str, str]:
-        """With the picture as HTML, for a page where no kernel runs."""
-        return super()._repr_mimebundle_(**kwargs) | {"text/html": f"<p>{self._said.value}</p>{self._picture.value}"}
+    def _page(self) -> str:
+        return f"<p>{self._said.value}</p>{self._picture.value}"

@@ -9,6 +9,7 @@ import ipywidgets as widgets
 from minfer_lib.gpu.geometry import GPUS, Geometry, Gpu, Launch
 from minfer_lib.lessons.lesson_07.gpu_geometry import flight_picture, geometry_picture, thread_told
 from minfer_lib.lessons.shared.model_outlines import outline
+from minfer_lib.lessons.shared.page_box import PageBox
 
 UNITS = {"a unit of 32": 32, "a whole super-block": 256}
 LAYOUTS = {  # name -> warps, rows a block, values that a lane takes at a time, bytes that it waits for
@@ -28,7 +29,7 @@ def shapes() -> dict[str, tuple[int, int]]:
     return {name: shape for name, shape in found.items() if shape[1] % 256 == 0}
 
 
-class GeometryExplorer(widgets.VBox):
+class GeometryExplorer(PageBox):
     """`.geometry` is what is shown, `.gpu` where; choose() does what the controls do."""
 
     def __init__(self) -> None:
@@ -139,10 +140,9 @@ class GeometryExplorer(widgets.VBox):
     def __repr__(self) -> str:
         return self._alt
 
-    def _repr_mimebundle_(self, **kwargs: object) -> dict[str, str]:
-        """With the pictures as HTML, for a page where no kernel runs."""
+    def _page(self) -> str:
         parts = (self._said, self._picture, self._told, self._flight)
-        return super()._repr_mimebundle_(**kwargs) | {"text/html": "".join(f"<p>{part.value}</p>" for part in parts)}
+        return "".join(f"<p>{part.value}</p>" for part in parts)
 
 
 def _nanoseconds(gpu: Gpu) -> int:

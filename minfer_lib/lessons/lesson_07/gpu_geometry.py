@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import html
-
 from minfer_lib.gpu.geometry import WARP, Geometry, Gpu, Place
-from minfer_lib.lessons.shared.look import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, RED, SKY, Drawing
+from minfer_lib.lessons.shared import svg
+from minfer_lib.lessons.shared.look import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, Drawing
+from minfer_lib.lessons.shared.wording import counted
 
 _WIDTH, _LABEL = 800, 148
 _BLOCK, _MOST = 15, 40  # of the grid: pixels a block; how many are drawn
@@ -19,19 +19,14 @@ def geometry_picture(geometry: Geometry, block: int, thread: int) -> Drawing:
     place = geometry.place(block, thread)
     parts = _grid(geometry, block)
     top = 62
-    parts.append(_text(0, top, f"thread block {block}: {_count(geometry.launch.warps, 'warp')} of {WARP} lanes"))
-    parts.append(_text(_WIDTH, top, "in a lane: how many units of a row it takes", "end", 0.8))
+    parts.append(svg.text(0, top, f"thread block {block}: {counted(geometry.launch.warps, 'warp')} of {WARP} lanes"))
+    parts.append(svg.text(_WIDTH, top, "in a lane: how many units of a row it takes", "end", opacity=0.8))
     parts += _lanes(geometry, place, top + 8)
     top += 8 + _LINE * geometry.launch.warps + 26
-    parts.append(_text(0, top, _row_title(geometry, place)))
+    parts.append(svg.text(0, top, _row_title(geometry, place)))
     parts += _row(geometry, place, top + 8)
     height = top + 8 + _UNITS * -(-geometry.n_in // (32 * _PER_LINE)) + 4
-    svg = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" fill="{INK}" '
-        f'font-family="sans-serif" font-size="13" style="width:{_WIDTH}px;height:{height}px;max-width:none">'
-        f"{''.join(parts)}</svg>"
-    )
-    return Drawing(svg, f"{_told(geometry)} {thread_told(geometry, place)}")
+    return svg.drawing(parts, _WIDTH, height, f"{_told(geometry)} {thread_told(geometry, place)}", font_size=13)
 
 
 def thread_told(geometry: Geometry, place: Place) -> str:
@@ -42,7 +37,7 @@ def thread_told(geometry: Geometry, place: Place) -> str:
     rows = f"row{'s' * (len(place.rows) > 1)} {', '.join(map(str, place.rows))}"
     first = ", ".join(unit_told(geometry, unit) for unit in place.units[:4])
     more = " …" if len(place.units) > 4 else ""
-    return f"{who} It takes {_count(len(place.units), 'unit')} of {rows}: {first}{more}."
+    return f"{who} It takes {counted(len(place.units), 'unit')} of {rows}: {first}{more}."
 
 
 def unit_told(geometry: Geometry, unit: int) -> str:
@@ -62,21 +57,21 @@ def _grid(geometry: Geometry, block: int) -> list[str]:
     """The first blocks and the last one, each a square; the chosen one is filled."""
     n = geometry.blocks
     shown = list(range(min(n, _MOST)))
-    rows = _count(geometry.launch.rows, "row")
-    parts = [_text(0, 14, f"grid: {n:,} thread blocks, {rows} each")]
+    rows = counted(geometry.launch.rows, "row")
+    parts = [svg.text(0, 14, f"grid: {n:,} thread blocks, {rows} each")]
     if block not in shown:
         shown[-2:] = [-1, block]
     for at, number in enumerate(shown):
         x = at * (_BLOCK + 3)
         if number < 0:
-            parts.append(_text(x + _BLOCK / 2, 36, "…", "middle"))
+            parts.append(svg.text(x + _BLOCK / 2, 36, "…", "middle"))
             continue
         fill, opacity = (ORANGE, 0.9) if number == block else (GREY, 0.35)
         parts.append(
             f'<rect x="{x}" y="24" width="{_BLOCK}" height="{_BLOCK}" fill="{fill}" fill-opacity="{opacity}"/>'
         )
     if n > len(shown):
-        parts.append(_text(len(shown) * (_BLOCK + 3) + 2, 36, f"… {n:,}"))
+        parts.append(svg.text(len(shown) * (_BLOCK + 3) + 2, 36, f"… {n:,}"))
     return parts
 
 
@@ -85,7 +80,7 @@ def _lanes(geometry: Geometry, place: Place, top: int) -> list[str]:
     for warp in range(geometry.launch.warps):
         y = top + warp * _LINE
         first = geometry.place(place.block, warp * WARP)
-        parts.append(_text(_LABEL - 8, y + 14, f"warp {warp}, {_rows(first.rows)}", "end"))
+        parts.append(svg.text(_LABEL - 8, y + 14, f"warp {warp}, {_rows(first.rows)}", "end"))
         for lane in range(WARP):
             here = geometry.place(place.block, warp * WARP + lane)
             parts += _lane(here, _LABEL + lane * _LANE + lane // 8 * 3, y, here.thread == place.thread)
@@ -105,7 +100,7 @@ def _lane(here: Place, x: int, y: int, chosen: bool) -> list[str]:
         edge = edge or f' stroke="{GREY}" stroke-dasharray="2 3"'
         return [f'<rect {size} fill="none"{edge}/>']
     colour = _ROWS[here.rows[0] % len(_ROWS)]
-    label = _text(x + (_LANE - 2) / 2, y + 13, str(len(here.units)), "middle", size=11)
+    label = svg.text(x + (_LANE - 2) / 2, y + 13, str(len(here.units)), "middle", size=11)
     return [f'<rect {size} fill="{colour}" fill-opacity=".4"{edge}/>', label]
 
 
@@ -140,9 +135,9 @@ def _row(geometry: Geometry, place: Place, top: int) -> list[str]:
 def _told(geometry: Geometry) -> str:
     launch = geometry.launch
     return (
-        f"A matrix of {geometry.n_out:,} rows of {geometry.n_in:,} values, {_count(launch.rows, 'row')} a block: "
-        f"{geometry.blocks:,} thread blocks of {_count(launch.warps, 'warp')}, {geometry.threads:,} threads. A row has "
-        f"{geometry.units} units for {launch.row_threads} threads, {geometry.idle_threads} of them idle."
+        f"A matrix of {geometry.n_out:,} rows of {geometry.n_in:,} values, {counted(launch.rows, 'row')} a block: "
+        f"{geometry.blocks:,} thread blocks of {counted(launch.warps, 'warp')}, {geometry.threads:,} threads. A row "
+        f"has {geometry.units} units for {launch.row_threads} threads, {geometry.idle_threads} of them idle."
     )
 
 
@@ -157,31 +152,13 @@ def flight_picture(geometry: Geometry, gpu: Gpu, bytes_a_thread: int) -> Drawing
         (0, "needed to keep it busy", need, f'fill="none" stroke="{GREY}" stroke-width="1.5"'),
         (28, "on their way", have, f'fill="{BLUE}" fill-opacity=".6"'),
     ):
-        parts.append(_text(left - 10, y + 16, name, "end"))
+        parts.append(svg.text(left - 10, y + 16, name, "end"))
         parts.append(f'<rect x="{left}" y="{y + 2}" width="{width * value / longest:.1f}" height="20" {look}/>')
-        parts.append(_text(left + width * value / longest + 8, y + 17, f"{value / 1e6:,.3g} MB"))
+        parts.append(svg.text(left + width * value / longest + 8, y + 17, f"{value / 1e6:,.3g} MB"))
     told = f"at most {rate:,.0f} of {gpu.gigabytes_per_second:,.0f} GB/s, on the {gpu.name}"
-    parts.append(_text(left, 74, told, weight="bold"))
-    svg = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} 82" fill="{INK}" font-family="sans-serif" '
-        f'font-size="13" style="width:{_WIDTH}px;height:82px;max-width:none">{"".join(parts)}</svg>'
-    )
+    parts.append(svg.text(left, 74, f"<tspan font-weight='bold'>{told}</tspan>"))
     alt = (
         f"Bars: {need / 1e6:.3g} MB must be on their way to keep the memory of the {gpu.name} busy; {resident:,} "
         f"resident threads wait for {have / 1e6:.3g} MB: {told}."
     )
-    return Drawing(svg, alt)
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n:,} {what}{'s' * (n != 1)}"
-
-
-def _text(
-    x: float, y: float, text: str, anchor: str = "start", opacity: float = 1, size: int = 13, weight: str = "normal"
-) -> str:  # fmt: skip
-    more = f' opacity="{opacity}"' if opacity != 1 else ""
-    return (
-        f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}" font-size="{size}" font-weight="{weight}"{more}>'
-        f"{html.escape(text)}</text>"
-    )
+    return svg.drawing(parts, _WIDTH, 82, alt, font_size=13)

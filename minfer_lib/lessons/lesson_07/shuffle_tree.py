@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from minfer_lib.gpu.warp_sim import Step
-from minfer_lib.lessons.shared.look import BLUE, GREY, INK, ORANGE, Drawing
-from minfer_lib.lessons.shared.register_picture import shown
+from minfer_lib.lessons.shared import svg
+from minfer_lib.lessons.shared.look import BLUE, GREY, ORANGE, Drawing
+from minfer_lib.lessons.shared.wording import shown
 
 _LANE, _LEVEL, _LEFT, _TOP, _WIDTH = 22, 46, 84, 36, 800
 
@@ -19,10 +20,13 @@ def shuffle_tree(steps: Sequence[Step]) -> Drawing:
     (last,) = steps[-1].changed.values()
     by = [int(step.sources[0]) for step in steps]
     height = _TOP + len(steps) * _LEVEL + 30
-    parts = [_text(_LEFT - 16, 14, "lane", "end"), *(_text(_x(lane), 14, str(lane)) for lane in range(0, 32, 4))]
+    parts = [
+        svg.text(_LEFT - 16, 14, "lane", "end"),
+        *(svg.text(_x(lane), 14, str(lane), "middle") for lane in range(0, 32, 4)),
+    ]
     for level, counts in enumerate([32, *by]):
         y = _TOP + level * _LEVEL
-        parts.append(_text(_LEFT - 16, y + 4, f"down by {by[level]}" if level < len(by) else "the sum", "end"))
+        parts.append(svg.text(_LEFT - 16, y + 4, f"down by {by[level]}" if level < len(by) else "the sum", "end"))
         for lane in range(32):
             look = f'fill="{BLUE}"' if lane < counts else f'fill="none" stroke="{GREY}" opacity=".6"'
             parts.append(f'<circle cx="{_x(lane)}" cy="{y}" r="5" {look}/>')
@@ -32,19 +36,10 @@ def shuffle_tree(steps: Sequence[Step]) -> Drawing:
             for start, colour in ((lane, GREY), (lane + distance, ORANGE)):
                 line = f"M{_x(start)} {y + 5}L{_x(lane)} {y + _LEVEL - 5}"
                 parts.append(f'<path d="{line}" stroke="{colour}" stroke-width="1.4"/>')
-    parts.append(_text(_x(0) - 6, height - 8, shown(last[0]), "start"))
-    svg = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" fill="{INK}" '
-        f'font-family="sans-serif" font-size="12" style="width:{_WIDTH}px;height:{height}px;max-width:none">'
-        f"{''.join(parts)}</svg>"
-    )
+    parts.append(svg.text(_x(0) - 6, height - 8, shown(last[0])))
     told = f"{len(by)} shuffles, down by {', '.join(map(str, by))}; lane 0 then holds {shown(last[0])}."
-    return Drawing(svg, f"The sum over 32 lanes as a tree: {told}")
+    return svg.drawing(parts, _WIDTH, height, f"The sum over 32 lanes as a tree: {told}")
 
 
 def _x(lane: int) -> float:
     return _LEFT + lane * _LANE
-
-
-def _text(x: float, y: float, text: str, anchor: str = "middle") -> str:
-    return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}">{text}</text>'

@@ -12,8 +12,9 @@ import numpy as np
 
 from minfer_lib.gpu.warp_memory import LANES, Access
 from minfer_lib.gpu.warp_sim import Step
-from minfer_lib.lessons.shared.look import BLUE, GREEN, GREY, INK, ORANGE, Drawing
-from minfer_lib.lessons.shared.register_picture import shown
+from minfer_lib.lessons.shared import svg
+from minfer_lib.lessons.shared.look import BLUE, GREEN, GREY, ORANGE, Drawing
+from minfer_lib.lessons.shared.wording import counted, shown
 
 WIDTH = 518
 _LEFT, _PER_LINE, _CELL, _ROW, _SHUFFLED = 34, 8, 60, 22, 34  # of lane numbers; lanes a line; pixels
@@ -29,56 +30,47 @@ def lanes_picture(step: Step) -> Drawing:
         parts += _register(name, step.changed[name], step, y)
         y += 26 + 4 * ((_SHUFFLED if step.sources is not None else _ROW) + 2) + 4
     if names[_MOST:]:
-        parts.append(_text(_LEFT, y + 14, f"and {', '.join(map(_name, names[_MOST:]))}", size=11))
+        parts.append(svg.text(_LEFT, y + 14, f"and {', '.join(map(_name, names[_MOST:]))}", size=11))
         y += 22
     for told, times in Counter(map(access_told, step.accesses)).items():
-        parts.append(_text(_LEFT, y + 14, told if times == 1 else f"{times} × {told}"))
+        parts.append(svg.text(_LEFT, y + 14, told if times == 1 else f"{times} × {told}"))
         y += 20
-    svg = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y + 4}" width="100%" fill="{INK}" '
-        f'font-family="sans-serif" font-size="12" style="min-width:{WIDTH}px;max-width:{WIDTH + 100}px">'
-        f"{''.join(parts)}</svg>"
-    )
-    return Drawing(svg, _told(step))
+    return svg.drawing(parts, WIDTH, y + 4, _told(step), widest=WIDTH + 100)
 
 
 def access_told(access: Access) -> str:
     """ "load: 32 lanes, 4 bytes each of w: 128 bytes in 4 sectors"."""
     n = int(access.active.sum())
-    asked = f"{access.kind}: {_count(n, 'lane')}, {access.n_bytes} bytes each"
+    asked = f"{access.kind}: {counted(n, 'lane')}, {access.n_bytes} bytes each"
     if access.kind.startswith("shared"):
         return f"{asked}, of the block's own memory"
     used, sectors = access.used, access.sectors
-    return f"{asked}, of {access.array}: {used} different bytes, {_count(sectors, 'sector')} of 32 fetched"
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n} {what}{'s' * (n != 1)}"
+    return f"{asked}, of {access.array}: {used} different bytes, {counted(sectors, 'sector')} of 32 fetched"
 
 
 def _mask(step: Step) -> list[str]:
     """32 small boxes, filled where the lane does the statement."""
-    parts = [_text(_LEFT, 14, f"{_count(int(step.active.sum()), 'lane')} of {LANES} do it")]
+    parts = [svg.text(_LEFT, 14, f"{counted(int(step.active.sum()), 'lane')} of {LANES} do it")]
     for lane in range(LANES):
         x = _LEFT + lane * _MASK + lane // _PER_LINE * 4
         look = f'fill="{GREEN}" fill-opacity=".65"' if step.active[lane] else f'fill="none" stroke="{GREY}"'
         parts.append(f'<rect x="{x}" y="22" width="{_MASK - 3}" height="{_MASK - 3}" {look}/>')
         if lane % _PER_LINE == 0:
-            parts.append(_text(x, 48, str(lane), size=11, opacity=0.75))
+            parts.append(svg.text(x, 48, str(lane), size=11, opacity=0.75))
     return parts
 
 
 def _register(name: str, values: np.ndarray, step: Step, y: int) -> list[str]:
     height = _ROW if step.sources is None else _SHUFFLED
     parts = [
-        _text(_LEFT, y + 14, f"<tspan font-weight='bold'>{html.escape(_name(name))}</tspan> {values.dtype}"),
+        svg.text(_LEFT, y + 14, f"<tspan font-weight='bold'>{html.escape(_name(name))}</tspan> {values.dtype}"),
     ]
     strength = _strength(values)
     for lane, value in enumerate(values):
         line, at = divmod(lane, _PER_LINE)
         x, top = _LEFT + at * _CELL, y + 20 + line * (height + 2)
         if at == 0:
-            parts.append(_text(_LEFT - 6, top + 15, str(lane), "end", 11, 0.75))
+            parts.append(svg.text(_LEFT - 6, top + 15, str(lane), "end", size=11, opacity=0.75))
         on = bool(step.active[lane])
         colour = GREY if not on or not value else ORANGE if value < 0 else BLUE
         look = f'fill="{colour}" fill-opacity="{strength[lane] if on else 0:.2f}"'
@@ -86,9 +78,11 @@ def _register(name: str, values: np.ndarray, step: Step, y: int) -> list[str]:
         parts.append(f'<rect x="{x}" y="{top}" width="{_CELL - 3}" height="{height}" {look}{edge}/>')
         if on:
             text = lane_value(value)
-            parts.append(_text(x + (_CELL - 3) / 2, top + 15, text, "middle", 12 if len(text) < 9 else 11))
+            parts.append(svg.text(x + (_CELL - 3) / 2, top + 15, text, "middle", size=12 if len(text) < 9 else 11))
             if step.sources is not None and step.sources[lane] != lane:
-                parts.append(_text(x + (_CELL - 3) / 2, top + 29, f"← {step.sources[lane]}", "middle", 11, 0.8))
+                parts.append(
+                    svg.text(x + (_CELL - 3) / 2, top + 29, f"← {step.sources[lane]}", "middle", size=11, opacity=0.8)
+                )
     return parts
 
 
@@ -113,7 +107,7 @@ def _name(name: str) -> str:
 
 def _told(step: Step) -> str:
     idle = np.flatnonzero(~step.active)
-    told = [f"{_count(int(step.active.sum()), 'lane')} of {LANES} are active"]
+    told = [f"{counted(int(step.active.sum()), 'lane')} of {LANES} are active"]
     if 0 < idle.size:
         told[0] += f", not {_ranges(idle)}"
     for name, values in step.changed.items():
@@ -129,8 +123,3 @@ def _ranges(lanes: np.ndarray) -> str:
     """ "0 to 3, 8"."""
     runs = np.split(lanes, np.flatnonzero(np.diff(lanes) > 1) + 1)
     return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs)
-
-
-def _text(x: float, y: float, text: str, anchor: str = "start", size: int = 12, opacity: float = 1) -> str:
-    more = f' opacity="{opacity}"' if opacity != 1 else ""
-    return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}" font-size="{size}"{more}>{text}</text>'

@@ -8,11 +8,12 @@ import ipywidgets as widgets
 import numpy as np
 
 from minfer_lib.lessons.lesson_08.candidates import Candidates, candidates_picture
+from minfer_lib.lessons.shared.page_box import PageBox
 from minfer_lib.text.sampling import Sampler
 from minfer_lib.text.tokenizer import Tokenizer
 
 
-class SamplerExplorer(widgets.VBox):
+class SamplerExplorer(PageBox):
     """logits: f32[n_vocab], of which the sliders' sampler is shown. `.candidates`: what it does with them.
 
     choose() does what the sliders do.
@@ -64,6 +65,5 @@ class SamplerExplorer(widgets.VBox):
     def __repr__(self) -> str:
         return self._told()
 
-    def _repr_mimebundle_(self, **kwargs: object) -> dict[str, str]:
-        """With the picture as HTML, for a page where no kernel runs."""
-        return super()._repr_mimebundle_(**kwargs) | {"text/html": self._words.value + self._picture.value}
+    def _page(self) -> str:
+        return self._words.value + self._picture.value

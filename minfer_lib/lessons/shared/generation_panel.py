@@ -11,11 +11,12 @@ import ipywidgets as widgets
 
 from minfer_lib.engine.session import Model, Sampler
 from minfer_lib.errors import MinferError
+from minfer_lib.lessons.shared.page_box import PageBox
 
 _REDRAW = 0.05  # seconds between two drawings of the text: a browser need not see every token
 
 
-class GenerationPanel(widgets.VBox):
+class GenerationPanel(PageBox):
     """Continue a text with `model`. Generation runs on a thread of its own, so the notebook stays free and Stop acts.
 
     run(), stop() and wait() do what the buttons do; `.text` and `.speed` (tokens/s) hold the last result.
@@ -42,11 +43,8 @@ class GenerationPanel(widgets.VBox):
         super().__init__([self._prompt, widgets.HBox([self._run, self._halt, self._speed]), self._output])
         self.add_class("minfer-generate")
 
-    def _repr_mimebundle_(self, **kwargs: object) -> dict[str, str]:
-        """With the text so far as HTML, for a page where no kernel runs."""
-        return super()._repr_mimebundle_(**kwargs) | {
-            "text/html": self._output.value or html.escape(self._prompt.value)
-        }
+    def _page(self) -> str:
+        return self._output.value or html.escape(self._prompt.value)
 
     def run(self) -> None:
         """Start; nothing happens while a generation is under way."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from minfer_lib.bench.speed import DecodeSpeed
 from minfer_lib.lessons.shared.look import BLUE, GREY, Picture, new_axes, style
+from minfer_lib.lessons.shared.wording import counted
 
 
 def roof_picture(speed: DecodeSpeed) -> Picture:
@@ -14,7 +15,7 @@ def roof_picture(speed: DecodeSpeed) -> Picture:
         bars = axes.barh(["roof", "measured"], [roof, speed.tokens_per_second], color=[GREY, BLUE], height=0.6)
         bars[0].set(hatch="//", fill=False, edgecolor=GREY)
         axes.bar_label(bars, [f"{roof:.1f}", f"{speed.tokens_per_second:.1f}"], padding=4)
-        axes.set_xlabel(f"tokens/s with {speed.threads} thread{'s' if speed.threads > 1 else ''}")
+        axes.set_xlabel(f"tokens/s with {counted(speed.threads, 'thread')}")
         axes.margins(x=0.12)
         return Picture(
             axes.figure,

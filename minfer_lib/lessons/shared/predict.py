@@ -7,8 +7,10 @@ from collections.abc import Callable
 
 import ipywidgets as widgets
 
+from minfer_lib.lessons.shared.page_box import PageBox
 
-class Predict(widgets.VBox):
+
+class Predict(PageBox):
     """Ask `question`; once the learner has committed to a number, compute `answer()` and show both.
 
     `.guess` and `.actual` are None until then. One prediction is one try: it cannot be changed afterwards.
@@ -54,8 +56,5 @@ class Predict(widgets.VBox):
             return f", {ratio:.2g} times that" if ratio >= 1 else f", {1 / ratio:.2g} times too little"
         return ""
 
-    def _repr_mimebundle_(self, **kwargs: object) -> dict[str, str]:
-        """With the question as HTML, for a page where no kernel runs."""
-        return super()._repr_mimebundle_(**kwargs) | {
-            "text/html": f"<p><b>{self._question}</b> {self._reveal.value}</p>"
-        }
+    def _page(self) -> str:
+        return f"<p><b>{self._question}</b> {self._reveal.value}</p>"

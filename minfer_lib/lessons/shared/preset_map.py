@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from itertools import groupby
 
 from minfer_lib.errors import ArgumentError
-from minfer_lib.lessons.shared.look import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, RED, SKY, Drawing
+from minfer_lib.lessons.shared import svg
+from minfer_lib.lessons.shared.look import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, Drawing
 
 _COLOURS = {"2": SKY, "3": PURPLE, "4": BLUE, "5": GREEN, "6": ORANGE, "8": RED}  # by the bits of a code
 _KINDS = ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down")
@@ -25,22 +26,18 @@ def preset_map(formats: Mapping[str, str]) -> Drawing:
         raise ArgumentError("there is no layer in these formats: a name reads blk.0.attn_q.weight.")
     n_layers = 1 + max(layer for row in found.values() for layer in row)
     kinds = [kind for kind in _KINDS if kind in found]
-    parts = [_text(_LEFT + (i + 0.5) * _CELL, _TOP - 6, str(i), "middle") for i in range(n_layers)]
+    parts = [svg.text(_LEFT + (i + 0.5) * _CELL, _TOP - 6, str(i), "middle") for i in range(n_layers)]
     for line, kind in enumerate(kinds):
         y = _TOP + line * _LINE
-        parts.append(_text(_LEFT - 8, y + 16, kind, "end"))
+        parts.append(svg.text(_LEFT - 8, y + 16, kind, "end"))
         parts += [_square(_LEFT + layer * _CELL, y, format_) for layer, format_ in found[kind].items()]
     height = _TOP + len(kinds) * _LINE + 4
     legend = sorted({f for row in found.values() for f in row.values()})
     parts += [_key(i, height, format_) for i, format_ in enumerate(legend)]
     width = max(_LEFT + n_layers * _CELL + 4, _LEFT + 78 * len(legend))
     height += _LINE + 4
-    svg = (  # as wide as it is: the page scrolls it, and does not squeeze its text
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" fill="{INK}" font-family="sans-serif" '
-        f'font-size="12" style="width:{width}px;height:{height}px;max-width:none">{"".join(parts)}</svg>'
-    )
     told = "; ".join(f"{kind}: {_runs(found[kind])}" for kind in kinds)
-    return Drawing(svg, f"Format of each matrix in {n_layers} layers. {told}.")
+    return svg.drawing(parts, width, height, f"Format of each matrix in {n_layers} layers. {told}.")
 
 
 def _square(x: float, y: float, format_: str) -> str:
@@ -50,15 +47,11 @@ def _square(x: float, y: float, format_: str) -> str:
         f'<rect x="{x + 1}" y="{y}" width="{_CELL - 2}" height="{_LINE - 3}" rx="3" fill="{colour}" fill-opacity=".3" '
         f'stroke="{colour}" stroke-width="{1.5 if digit in "68" else 0.7}"/>'
     )
-    return box + _text(x + _CELL / 2, y + 16, digit or format_[0], "middle")
+    return box + svg.text(x + _CELL / 2, y + 16, digit or format_[0], "middle")
 
 
 def _key(i: int, y: float, format_: str) -> str:
-    return _square(_LEFT + 78 * i, y, format_) + _text(_LEFT + 78 * i + _CELL + 4, y + 16, format_, "start")
-
-
-def _text(x: float, y: float, text: str, anchor: str) -> str:
-    return f'<text x="{x}" y="{y}" text-anchor="{anchor}">{text}</text>'
+    return _square(_LEFT + 78 * i, y, format_) + svg.text(_LEFT + 78 * i + _CELL + 4, y + 16, format_)
 
 
 def _runs(row: Mapping[int, str]) -> str:

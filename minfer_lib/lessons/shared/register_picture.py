@@ -11,7 +11,9 @@ from functools import cache
 
 import numpy as np
 
-from minfer_lib.lessons.shared.look import BLUE, GREY, INK, ORANGE, RED, Drawing
+from minfer_lib.lessons.shared import svg
+from minfer_lib.lessons.shared.look import BLUE, GREY, ORANGE, RED, Drawing
+from minfer_lib.lessons.shared.wording import shown
 from minfer_lib.simd.instruction import INSTRUCTIONS
 from minfer_lib.simd.step import KernelStep, KernelTrace, Operand
 
@@ -37,12 +39,7 @@ def step_picture(trace: KernelTrace, step: KernelStep) -> Drawing:
         y += 8 + _height(step.output)
     if step.lost is not None:
         told.append(flagged(step))
-    svg = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y}" width="100%" fill="{INK}" '
-        f'font-family="sans-serif" font-size="12" style="min-width:{WIDTH}px;max-width:{WIDTH + 100}px">'
-        f"{''.join(parts)}</svg>"
-    )
-    return Drawing(svg, f"{_expression(step)}: " + "; ".join(told) + ".")
+    return svg.drawing(parts, WIDTH, y, f"{_expression(step)}: " + "; ".join(told) + ".", widest=WIDTH + 100)
 
 
 def flagged(step: KernelStep) -> str:
@@ -109,9 +106,9 @@ def _height(operand: Operand) -> int:
 
 def _operand(operand: Operand, name: str, y: int, way: str, lost: np.ndarray | None) -> list[str]:
     if not _is_register(operand):
-        return [_text(_LEFT, y + 16, _scalar(operand, name))]
+        return [svg.text(_LEFT, y + 16, _scalar(operand, name))]
     title = f"<tspan font-weight='bold'>{html.escape(name)}</tspan> {operand.type}"
-    parts = [_text(_LEFT, y + 15, title), _text(_LEFT - 6, y + 15, way, "end", opacity=0.75)]
+    parts = [svg.text(_LEFT, y + 15, title), svg.text(_LEFT - 6, y + 15, way, "end", opacity=0.75)]
     return parts + lanes(operand.value, y + 22, lost)
 
 
@@ -131,7 +128,7 @@ def lanes(values: np.ndarray, y: int, lost: np.ndarray | None = None, label: str
         row, at = divmod(k * size, 16)
         x, top = _LEFT + at * _BYTE + at // 4 * _GAP, y + row * (_ROW + 2)
         if at == 0:
-            parts.append(_text(_LEFT - 6, top + 15, label or str(k), "end", size=11, opacity=0.75))
+            parts.append(svg.text(_LEFT - 6, top + 15, label or str(k), "end", size=11, opacity=0.75))
         colour = GREY if value == 0 else ORANGE if value < 0 else BLUE
         opacity = 0.1 if value == 0 else 0.12 + 0.45 * finite[k] / most
         flag = lost is not None and lost[k]
@@ -143,14 +140,8 @@ def lanes(values: np.ndarray, y: int, lost: np.ndarray | None = None, label: str
         )
         if flag:
             parts.append(f'<path d="M{x + width - 9} {top}h9v9z" fill="{RED}"/>')
-        parts.append(_text(x + width / 2, top + 15, shown(value), "middle", size=11 if size == 1 else 12))
+        parts.append(svg.text(x + width / 2, top + 15, shown(value), "middle", size=11 if size == 1 else 12))
     return parts
-
-
-def shown(value: object) -> str:
-    """A lane's number; a real minus sign, at most six digits of a float."""
-    text = f"{value:.5g}" if isinstance(value, (float, np.floating)) else str(value)
-    return text.replace("-", "−")
 
 
 def _told(operand: Operand, name: str) -> str:
@@ -161,8 +152,3 @@ def _told(operand: Operand, name: str) -> str:
 
 def _rule(y: int) -> str:
     return f'<line x1="{_LEFT}" x2="{WIDTH}" y1="{y + 1}" y2="{y + 1}" stroke="{GREY}"/>'
-
-
-def _text(x: float, y: float, text: str, anchor: str = "start", size: int = 12, opacity: float = 1) -> str:
-    more = f' opacity="{opacity}"' if opacity != 1 else ""
-    return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}" font-size="{size}"{more}>{text}</text>'

@@ -8,11 +8,12 @@ from typing import Any
 import ipywidgets as widgets
 
 from minfer_lib.lessons.shared.look import Drawing
+from minfer_lib.lessons.shared.page_box import PageBox
 
 INTERVAL = 1200  # milliseconds a step while it plays
 
 
-class Stepper(widgets.VBox):
+class Stepper(PageBox):
     """A subclass says how a step is shown. `.step` is the one that is, `.alt` its picture in words.
 
     picture: CSS class of the picture, and how many pixels wide it is. more: controls beside the others.
@@ -80,7 +81,5 @@ class Stepper(widgets.VBox):
     def __repr__(self) -> str:
         return self.alt
 
-    def _repr_mimebundle_(self, **kwargs: object) -> dict[str, str]:
-        """With the step as HTML, for a page where no kernel runs."""
-        static = self._title.value + self._source.value + self._picture.value
-        return super()._repr_mimebundle_(**kwargs) | {"text/html": static}
+    def _page(self) -> str:
+        return self._title.value + self._source.value + self._picture.value

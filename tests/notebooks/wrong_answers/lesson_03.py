@@ -23,22 +23,22 @@ def _isum(x, y):
     return np.float32((_codes(x) * y[2:].view(np.int8)).sum())
 
 
-def dot_q4_0_q8_0__neighbours_share_a_byte(w, a):
-    """the order"""
+def _row_dot(w, a, codes_of):
+    """As it should be, but for the codes that are read from a block of w."""
     total = np.float32(0)
     for x, y in _blocks(w, a):
-        codes = np.stack([x[2:] & 15, x[2:] >> 4], axis=1).ravel().astype(int) - 8
-        total += np.float32((codes * y[2:].view(np.int8)).sum()) * _d(x) * _d(y)
+        total += np.float32((codes_of(x) * y[2:].view(np.int8)).sum()) * _d(x) * _d(y)
     return total
+
+
+def dot_q4_0_q8_0__neighbours_share_a_byte(w, a):
+    """the order"""
+    return _row_dot(w, a, lambda x: np.stack([x[2:] & 15, x[2:] >> 4], axis=1).ravel().astype(int) - 8)
 
 
 def dot_q4_0_q8_0__halves_swapped(w, a):
     """the order"""
-    total = np.float32(0)
-    for x, y in _blocks(w, a):
-        codes = np.concatenate([x[2:] >> 4, x[2:] & 15]).astype(int) - 8
-        total += np.float32((codes * y[2:].view(np.int8)).sum()) * _d(x) * _d(y)
-    return total
+    return _row_dot(w, a, lambda x: np.concatenate([x[2:] >> 4, x[2:] & 15]).astype(int) - 8)
 
 
 def dot_q4_0_q8_0__not_centred(w, a):
@@ -48,11 +48,7 @@ def dot_q4_0_q8_0__not_centred(w, a):
 
 def dot_q4_0_q8_0__minus_eight_in_uint8(w, a):
     """249"""
-    total = np.float32(0)
-    for x, y in _blocks(w, a):
-        codes = np.concatenate([x[2:] & 15, x[2:] >> 4]) - np.uint8(8)
-        total += np.float32((codes.astype(int) * y[2:].view(np.int8)).sum()) * _d(x) * _d(y)
-    return total
+    return _row_dot(w, a, lambda x: (np.concatenate([x[2:] & 15, x[2:] >> 4]) - np.uint8(8)).astype(int))
 
 
 def dot_q4_0_q8_0__eight_taken_off_once(w, a):
@@ -73,11 +69,7 @@ def dot_q4_0_q8_0__unsigned_activations(w, a):
 
 def dot_q4_0_q8_0__products_in_int8(w, a):
     """widen"""
-    total = np.float32(0)
-    for x, y in _blocks(w, a):
-        products = _codes(x).astype(np.int8) * y[2:].view(np.int8)
-        total += np.float32(products.astype(int).sum()) * _d(x) * _d(y)
-    return total
+    return _row_dot(w, a, lambda x: _codes(x).astype(np.int8))
 
 
 def dot_q4_0_q8_0__big_endian_scales(w, a):
@@ -105,18 +97,14 @@ def dot_q4_0_q8_0__pairs_of_blocks(w, a):
 
 def dot_q4_0_q8_0__scales_multiplied_first(w, a):
     """rounding, in another order"""
-    total = np.float32(0)
-    for x, y in _blocks(w, a):
-        total += _isum(x, y) * (_d(x) * _d(y))
-    return total
+    return sum((_isum(x, y) * (_d(x) * _d(y)) for x, y in _blocks(w, a)), np.float32(0))
 
 
 def dot_q4_0_q8_0__scales_multiplied_as_f16(w, a):
     """the scales were multiplied as f16"""
-    total = np.float32(0)
-    for x, y in _blocks(w, a):
-        total += _isum(x, y) * np.float32(np.float16(_d(x)) * np.float16(_d(y)))
-    return total
+    return sum(
+        (_isum(x, y) * np.float32(np.float16(_d(x)) * np.float16(_d(y))) for x, y in _blocks(w, a)), np.float32(0)
+    )
 
 
 def dot_q4_0_q8_0__in_float64(w, a):

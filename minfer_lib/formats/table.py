@@ -39,6 +39,10 @@ class Format:
     def bits_per_weight(self) -> float:
         return 8 * self.block_bytes / self.block_values
 
+    def offset(self, field: str) -> int:
+        """Byte of a block at which `field` begins."""
+        return next(f.offset for f in self.fields if f.name == field)
+
     @property
     def has_min(self) -> bool:
         """Whether a second float is added to, or subtracted from, each product of scale and code: m or dmin."""

@@ -8,7 +8,7 @@ import numpy as np
 from numba import typeof, types
 
 from minfer_lib.dot.kernel_key import KernelKey, dot_rows, kernel_for
-from minfer_lib.dot.parts import AHEAD, prefetch_lines
+from minfer_lib.dot.prefetch_ahead import AHEAD, prefetch_lines
 from minfer_lib.errors import ArgumentError
 from minfer_lib.formats.arrays import float_array
 from minfer_lib.formats.pairing import weight_format

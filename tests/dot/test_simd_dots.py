@@ -255,7 +255,7 @@ def test_every_weight_format_has_its_row():
     for name, row in KERNELS.items():
         assert row.format == name and {"scalar", "avx2"} <= row.dots.keys()
         if mf.FORMATS[name].activation:
-            assert row.dots.keys() == ROWS_AT_ONCE.keys() and row.unpack is not None
+            assert row.dots.keys() == ROWS_AT_ONCE.keys() and row.codes is not None
 
 
 def test_the_best_kernel_is_chosen():

@@ -12,10 +12,10 @@ from numba import njit
 
 import minfer_lib as mf
 from minfer_lib.dot.kernel_key import KernelKey
-from minfer_lib.dot.parts_tiles import MINS, SUPER, TILE_32, UNSIGNED
 from minfer_lib.dot.registry import KERNELS
 from minfer_lib.matmul import rows
 from minfer_lib.matmul.panels import fill_panels, panels_bytes
+from minfer_lib.matmul.tile_layout import MINS, SUPER, TILE_32, UNSIGNED
 from minfer_lib.matmul.tile_sums import SHAPES_32, SHAPES_256
 from minfer_lib.matmul.tiles import MULTIPLY, TILES_FROM, scratch_bytes, tiles_at, tiles_for, turn
 from minfer_lib.native.address import aligned_bytes
@@ -24,7 +24,7 @@ from minfer_lib.simd.amx import tile_release, tile_shapes
 from minfer_lib.simd.isa import has_amx
 from minfer_lib.simd.step import step
 
-FORMATS = tuple(name for name, row in KERNELS.items() if row.unpack)
+FORMATS = tuple(name for name, row in KERNELS.items() if row.codes)
 SETS = (*(["amx"] if has_amx() else []), *(["avx512vnni"] if "avx512vnni" in mf.isas() else []))
 needs_tiles = pytest.mark.skipif(not SETS, reason="this CPU has no AVX-512 VNNI")
 

@@ -45,7 +45,7 @@ def test_an_instruction_names_its_source_line():
     assert of["vcvtdq2ps"].source == "acc = fmadd(splat(f32x8, d), to_f32(fours), acc)"
     text = Path(of["vpmaddubsw"].filename).read_text(encoding="utf-8").splitlines()
     assert text[of["vpmaddubsw"].line - 1].strip() == of["vpmaddubsw"].source
-    assert of["vaddss"].filename.endswith("parts.py"), "of a kernel that it calls, in its own file"
+    assert of["vaddss"].filename.endswith("sums.py"), "of a kernel that it calls, in its own file"
     assert of["vaddss"].source == "return add_pair(low_half(v) + high_half(v))"
     neon = {line.mnemonic: line for line in disassembly(dot_q4_0_neon, DOT, "neon")}
     assert neon["sdot"].source == "fours = sdot(fours, high, load(i8x16, a, ab + 18))"

@@ -1,0 +1,170 @@
+"""The AVX-512 dot of the formats with 32-value blocks: four rows at a time, written once.
+
+A format gives its `products`, and `offset`, by how much its codes are too large in them: vpdpbusd takes unsigned ones.
+The sum of (code - offset) * a is that of code * a, minus offset times the sum of a, which all rows share. Where m is
+added to each weight, a block also adds m times the sum of a.
+
+    products(start, w, wb, step, low, high)    start, i32x16, + the products of four blocks, four lanes each. The first
+                                               block is at byte wb of w and the others follow `step` bytes apart; low,
+                                               high: i8x64, their activations, codes 0 to 15 and codes 16 to 31 of each
+
+These four are the same block of four rows, or four blocks of one row. By fours, what is not the product itself is done
+for sixteen blocks at once: lane 4 k + r of i32x16 is block k of row r. They are still folded block after block, each by
+one fused multiply-add (two with m), as the tiles fold them (`matmul/tiles.py`): a token has the same bits alone and
+among others.
+"""
+
+import numpy as np
+
+from minfer_lib.dot.four_rows import four_16s, four_floats, four_halfs
+from minfer_lib.dot.prefetch_ahead import four_rows_ahead, prefetch_lines
+from minfer_lib.native.jit import composed, inlined
+from minfer_lib.simd.ops import (
+    add_pairs, as_i8, as_u8, as_u16, dpbusd, even_eights_first, f16_to_f32, fmadd, fourfold, high_half, load,
+    load_f16, low_half, shuffle, splat, to_f32,
+)  # fmt: skip
+from minfer_lib.simd.registers import f32x4, i8x16, i32x16, u8x64
+from minfer_lib.simd.sums import sum_fours, twice
+
+
+@composed
+def four_rows_by_fours(products, offset, scales, has_min, size, w, w_at, row_bytes, a, a_at, n_blocks):
+    """Multiply four rows, row_bytes apart from byte w_at of w on, with one of activations -> four float32.
+
+    products, offset: see above. scales(w, wb, row_bytes): u16x32, the d of four blocks of four rows, and m behind them,
+    from `scales_by_block`. size: bytes of a block. d is at its byte 0, m, if it has one, at byte 2.
+    """
+    ahead, total = four_rows_ahead(w_at, row_bytes), splat(f32x4, 0)
+    fours = n_blocks // 4 * 4
+    for b in range(0, fours, 4):
+        prefetch_lines(w, ahead + 4 * size * b, 16 * size)
+        wb = w_at + size * b
+        low, high, d_a = _activations_of_four(a, a_at + 34 * b)
+        sums = times_sums(1 if has_min else offset, low, high)
+        start = splat(i32x16, 0) if has_min else splat(i32x16, 0) - sums
+        x0 = products(start, w, wb, size, low, high)
+        x1 = products(start, w, wb + row_bytes, size, low, high)
+        x2 = products(start, w, wb + 2 * row_bytes, size, low, high)
+        x3 = products(start, w, wb + 3 * row_bytes, size, low, high)
+        d_m = scales(w, wb, row_bytes)
+        d, isums = f16_to_f32(low_half(d_m)) * d_a, to_f32(_by_block(x0, x1, x2, x3))
+        if has_min:
+            m, sums_a = f16_to_f32(high_half(d_m)), to_f32(_by_block(sums, sums, sums, sums)) * d_a
+            total = _fold_two(total, d, isums, m, sums_a)
+        else:
+            total = _fold(total, d, isums)
+    return four_floats(_blocks(total, products, offset, has_min, size, w, w_at, row_bytes, a, a_at, fours, n_blocks))
+
+
+@composed
+def four_rows_by_block(products, offset, has_min, size, w, w_at, row_bytes, a, a_at, n_blocks):
+    """As four_rows_by_fours, for blocks whose scales are not worth gathering."""
+    total = splat(f32x4, 0)
+    return four_floats(_blocks(total, products, offset, has_min, size, w, w_at, row_bytes, a, a_at, 0, n_blocks))
+
+
+@composed
+def _blocks(total, products, offset, has_min, size, w, w_at, row_bytes, a, a_at, first, last):
+    """total: f32x4, a row each, + blocks [first, last) of four rows, one after the other."""
+    ahead = four_rows_ahead(w_at, row_bytes)
+    for b in range(first, last):
+        prefetch_lines(w, ahead + 4 * size * b, 4 * size)
+        wb, ab = w_at + size * b, a_at + 34 * b
+        low, high = twice(twice(load(i8x16, a, ab + 2))), twice(twice(load(i8x16, a, ab + 18)))
+        sums = times_sums(1 if has_min else offset, low, high)
+        start = splat(i32x16, 0) if has_min else splat(i32x16, 0) - sums
+        d_a, isums = load_f16(a, ab), to_f32(sum_fours(products(start, w, wb, row_bytes, low, high)))
+        total = fmadd(four_halfs(w, wb, row_bytes) * d_a, isums, total)
+        if has_min:
+            total = fmadd(four_halfs(w, wb + 2, row_bytes), to_f32(sum_fours(sums)) * d_a, total)
+    return total
+
+
+# What formats make their products of
+
+
+@inlined
+def dot_nibbles(start, packed, low, high):
+    """start, i32x16, + the products of four blocks: packed, u8x64, holds codes 0 to 15 low and codes 16 to 31 high."""
+    return dpbusd(dpbusd(start, packed & 15, low), as_u8(as_u16(packed) >> 4) & 15, high)
+
+
+@inlined
+def times_sums(times, low, high):
+    """i32x16, four lanes a block: so many times the sum of its activations."""
+    many = splat(u8x64, times)
+    return dpbusd(dpbusd(splat(i32x16, 0), many, low), many, high)
+
+
+# Scales: the f16 fields of four blocks of four rows, from 64 bytes a row
+
+
+def field_shuffles(block_bytes, *fields, start=0):
+    """How `scales_by_block` finds the f16 at these bytes of a block, when it reads from byte `start` of the first on.
+
+    For each row 64 bytes for `shuffle`. It finds that of block k only in the k-th sixteen bytes; of others it makes 0.
+    """
+    index = np.full((4, 4, 16), 128, np.uint8)  # row, block, byte; 128: zero
+    for k in range(4):
+        for number, field in enumerate(fields):
+            at = k * (block_bytes - 16) + field - start
+            if 0 <= at <= 14:
+                for row in range(4):
+                    index[row, k, 8 * number + 2 * row : 8 * number + 2 * row + 2] = at, at + 1
+    return index.reshape(-1)
+
+
+@inlined
+def scales_by_block(w, wb, row_bytes, index):
+    """u16x32: the first of the fields that `index`, from `field_shuffles`, finds; in the second half the other.
+
+    Lane 4 k + r is that of block k of row r. Reads 64 bytes from byte wb on of each row.
+    """
+    first = shuffle(load(u8x64, w, wb), load(u8x64, index, 0))
+    second = shuffle(load(u8x64, w, wb + row_bytes), load(u8x64, index, 64))
+    third = shuffle(load(u8x64, w, wb + 2 * row_bytes), load(u8x64, index, 128))
+    fourth = shuffle(load(u8x64, w, wb + 3 * row_bytes), load(u8x64, index, 192))
+    return as_u16(even_eights_first(first | second | third | fourth))
+
+
+# Sixteen blocks at once
+
+
+@inlined
+def _activations_of_four(a, ab):
+    """Four Q8_0 blocks from byte ab on: codes 0 to 15 of each and codes 16 to 31 of each, i8x64; d, f32x16."""
+    low, high = as_i8(four_16s(a, ab + 2, 34)), as_i8(four_16s(a, ab + 18, 34))
+    return low, high, fourfold(four_halfs(a, ab, 34))
+
+
+@inlined
+def _by_block(x0, x1, x2, x3):
+    """Four rows' products, i32x16 each, four lanes a block -> i32x16: lane 4 k + r is the sum of block k of row r."""
+    return add_pairs(add_pairs(x0, x1), add_pairs(x2, x3))
+
+
+@inlined
+def _quarters(v):
+    """f32x16 -> four f32x4"""
+    low, high = low_half(v), high_half(v)
+    return low_half(low), high_half(low), low_half(high), high_half(high)
+
+
+@inlined
+def _fold(total, d, sums):
+    """total: f32x4, a row each, + d * sums, f32x16 each, block after block by fused multiply-adds."""
+    d, sums = _quarters(d), _quarters(sums)
+    total = fmadd(d[0], sums[0], total)
+    total = fmadd(d[1], sums[1], total)
+    total = fmadd(d[2], sums[2], total)
+    return fmadd(d[3], sums[3], total)
+
+
+@inlined
+def _fold_two(total, d, sums, m, others):
+    """As fold, and of each block also m * others."""
+    d, sums, m, others = _quarters(d), _quarters(sums), _quarters(m), _quarters(others)
+    total = fmadd(m[0], others[0], fmadd(d[0], sums[0], total))
+    total = fmadd(m[1], others[1], fmadd(d[1], sums[1], total))
+    total = fmadd(m[2], others[2], fmadd(d[2], sums[2], total))
+    return fmadd(m[3], others[3], fmadd(d[3], sums[3], total))

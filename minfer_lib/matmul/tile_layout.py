@@ -43,50 +43,39 @@ def unpacker(format_: str) -> Dispatcher:
     codes, scales_of, mins_of = kernels.codes, kernels.scales, kernels.mins
 
     def blocks_of_32(w, w_at, n_blocks, row, flip, out, scales):
-        _unpack_32(codes, size, w, w_at, n_blocks, row, flip, out)
-        _unpack_floats(size, d_at, has_min, w, w_at, n_blocks, row, scales)
+        for b in range(n_blocks):
+            wb = w_at + size * b
+            store(out, TILE_32 * b + 32 * row, as_u8(codes(w, wb)) ^ flip)
+            _put_floats(w, wb + d_at, has_min, b, row, scales)
 
     def super_blocks(w, w_at, n_blocks, row, flip, out, scales):
-        _unpack_256(codes, scales_of, size, w, w_at, n_blocks, row, flip, out)
-        if has_min:
-            _unpack_mins(mins_of, size, w, w_at, n_blocks, row, out)
-        _unpack_floats(size, d_at, has_min, w, w_at, n_blocks, row, scales)
+        for b in range(n_blocks):
+            wb = w_at + size * b
+            if has_min:
+                store(out, SUPER * b + MINS + 32 * row, mins_of(w, wb))
+            each_16 = scales_of(w, wb)
+            for k in range(8):
+                products = _scaled(codes(w, wb, k), lane(each_16, 2 * k), lane(each_16, 2 * k + 1))
+                _put_digits(products, b, row, k, flip, out)
+            _put_floats(w, wb + d_at, has_min, b, row, scales)
 
     return composed(blocks_of_32 if row.block_values == 32 else super_blocks)
 
 
-@composed
-def _unpack_32(codes, size, w, w_at, n_blocks, row, flip, out):
-    for b in range(n_blocks):
-        store(out, TILE_32 * b + 32 * row, as_u8(codes(w, w_at + size * b)) ^ flip)
-
-
-@composed
-def _unpack_256(codes, scales_of, size, w, w_at, n_blocks, row, flip, out):
-    for b in range(n_blocks):
-        wb = w_at + size * b
-        each_16 = scales_of(w, wb)
-        for k in range(8):
-            products = _scaled(codes(w, wb, k), lane(each_16, 2 * k), lane(each_16, 2 * k + 1))
-            at = SUPER * b + TILE_64 * (k // 2) + 64 * row + 32 * (k % 2)
-            store(out, at, as_u8(narrow(products >> 6)) ^ flip)
-            store(out, at + DIGIT, as_u8(narrow(products & 63)) ^ flip)
-
-
-@composed
-def _unpack_mins(mins_of, size, w, w_at, n_blocks, row, out):
-    for b in range(n_blocks):
-        store(out, SUPER * b + MINS + 32 * row, mins_of(w, w_at + size * b))
+@inlined
+def _put_digits(products, b, row, k, flip, out):
+    """products: i16x32, scale * code of codes 32 k to 32 k + 31 of super-block b, as two digits to their tiles."""
+    at = SUPER * b + TILE_64 * (k // 2) + 64 * row + 32 * (k % 2)
+    store(out, at, as_u8(narrow(products >> 6)) ^ flip)
+    store(out, at + DIGIT, as_u8(narrow(products & 63)) ^ flip)
 
 
 @inlined
-def _unpack_floats(size, d_at, has_min, w, w_at, n_blocks, row, scales):
-    """d of each block; where the format has one, also m or dmin, which is two bytes on."""
-    for b in range(n_blocks):
-        wb = w_at + size * b + d_at
-        scales[b, 0, row] = load_f16(w, wb)
-        if has_min:
-            scales[b, 1, row] = load_f16(w, wb + 2)
+def _put_floats(w, at, has_min, b, row, scales):
+    """d of block b, at byte `at`; where the format has one, also m or dmin, which is two bytes on."""
+    scales[b, 0, row] = load_f16(w, at)
+    if has_min:
+        scales[b, 1, row] = load_f16(w, at + 2)
 
 
 @inlined

@@ -1,10 +1,19 @@
 """AVX-512: four rows at a time, row_bytes apart. A register of 512 bits holds 16 bytes of each."""
 
-import numpy as np
+from collections.abc import Callable
 
-from minfer_lib.native.jit import inlined
+import numpy as np
+from numba.core.dispatcher import Dispatcher
+
+from minfer_lib.native.jit import composed, inlined
 from minfer_lib.simd.ops import byte_mask, concat, f16_to_f32, four, lane, load, load_u16
 from minfer_lib.simd.registers import u8x16
+
+
+def composed_dot4(dot4: Callable, format_: str) -> Dispatcher:
+    """Compile what a family made for `format_`, under the name that the kernels have which a format writes itself."""
+    dot4.__name__ = f"dot4_{format_.lower()}_avx512vnni"
+    return composed(dot4)
 
 
 @inlined

@@ -15,9 +15,11 @@ among others.
 """
 
 import numpy as np
+from numba.core.dispatcher import Dispatcher
 
-from minfer_lib.dot.four_rows import four_16s, four_floats, four_halfs
+from minfer_lib.dot.four_rows import composed_dot4, four_16s, four_floats, four_halfs
 from minfer_lib.dot.prefetch_ahead import four_rows_ahead, prefetch_lines
+from minfer_lib.formats.table import FORMATS
 from minfer_lib.native.jit import composed, inlined
 from minfer_lib.simd.ops import (
     add_pairs, as_i8, as_u8, as_u16, dpbusd, even_eights_first, f16_to_f32, fmadd, fourfold, high_half, load,
@@ -27,57 +29,72 @@ from minfer_lib.simd.registers import f32x4, i8x16, i32x16, u8x64
 from minfer_lib.simd.sums import sum_fours, twice
 
 
-@composed
-def four_rows_by_fours(products, offset, scales, has_min, size, w, w_at, row_bytes, a, a_at, n_blocks):
-    """Multiply four rows, row_bytes apart from byte w_at of w on, with one of activations -> four float32.
+def four_rows_by_fours(format_: str, products: Dispatcher, scales: Dispatcher, offset: int = 0) -> Dispatcher:
+    """Return dot4(w, w_at, row_bytes, a, a_at, n_blocks) -> four float32, of rows that are row_bytes apart.
 
     products, offset: see above. scales(w, wb, row_bytes): u16x32, the d of four blocks of four rows, and m behind them,
-    from `scales_by_block`. size: bytes of a block. d is at its byte 0, m, if it has one, at byte 2.
+    from `scales_by_block`.
     """
-    ahead, total = four_rows_ahead(w_at, row_bytes), splat(f32x4, 0)
-    fours = n_blocks // 4 * 4
-    for b in range(0, fours, 4):
-        prefetch_lines(w, ahead + 4 * size * b, 16 * size)
-        wb = w_at + size * b
-        low, high, d_a = _activations_of_four(a, a_at + 34 * b)
-        sums = times_sums(1 if has_min else offset, low, high)
-        start = splat(i32x16, 0) if has_min else splat(i32x16, 0) - sums
-        x0 = products(start, w, wb, size, low, high)
-        x1 = products(start, w, wb + row_bytes, size, low, high)
-        x2 = products(start, w, wb + 2 * row_bytes, size, low, high)
-        x3 = products(start, w, wb + 3 * row_bytes, size, low, high)
-        d_m = scales(w, wb, row_bytes)
-        d, isums = f16_to_f32(low_half(d_m)) * d_a, to_f32(_by_block(x0, x1, x2, x3))
-        if has_min:
-            m, sums_a = f16_to_f32(high_half(d_m)), to_f32(_by_block(sums, sums, sums, sums)) * d_a
-            total = _fold_two(total, d, isums, m, sums_a)
-        else:
-            total = _fold(total, d, isums)
-    return four_floats(_blocks(total, products, offset, has_min, size, w, w_at, row_bytes, a, a_at, fours, n_blocks))
+    size, has_min = FORMATS[format_].block_bytes, FORMATS[format_].has_min
+    step, four_steps = 4 * size, 16 * size  # bytes of a block of four rows, and of four: known when it is compiled
+
+    def dot4(w, w_at, row_bytes, a, a_at, n_blocks):
+        ahead, total = four_rows_ahead(w_at, row_bytes), splat(f32x4, 0)
+        fours = n_blocks // 4 * 4
+        for b in range(0, fours, 4):
+            prefetch_lines(w, ahead + step * b, four_steps)
+            wb, ab = w_at + size * b, a_at + 34 * b
+            total = _four_blocks(total, products, offset, scales, has_min, size, w, wb, row_bytes, a, ab)
+        for b in range(fours, n_blocks):
+            prefetch_lines(w, ahead + step * b, step)
+            total = _block(total, products, offset, has_min, w, w_at + size * b, row_bytes, a, a_at + 34 * b)
+        return four_floats(total)
+
+    return composed_dot4(dot4, format_)
 
 
-@composed
-def four_rows_by_block(products, offset, has_min, size, w, w_at, row_bytes, a, a_at, n_blocks):
+def four_rows_by_block(format_: str, products: Dispatcher, offset: int = 0) -> Dispatcher:
     """As four_rows_by_fours, for blocks whose scales are not worth gathering."""
-    total = splat(f32x4, 0)
-    return four_floats(_blocks(total, products, offset, has_min, size, w, w_at, row_bytes, a, a_at, 0, n_blocks))
+    size, has_min = FORMATS[format_].block_bytes, FORMATS[format_].has_min
+    step = 4 * size  # bytes of a block of four rows
+
+    def dot4(w, w_at, row_bytes, a, a_at, n_blocks):
+        ahead, total = four_rows_ahead(w_at, row_bytes), splat(f32x4, 0)
+        for b in range(n_blocks):
+            prefetch_lines(w, ahead + step * b, step)
+            total = _block(total, products, offset, has_min, w, w_at + size * b, row_bytes, a, a_at + 34 * b)
+        return four_floats(total)
+
+    return composed_dot4(dot4, format_)
 
 
 @composed
-def _blocks(total, products, offset, has_min, size, w, w_at, row_bytes, a, a_at, first, last):
-    """total: f32x4, a row each, + blocks [first, last) of four rows, one after the other."""
-    ahead = four_rows_ahead(w_at, row_bytes)
-    for b in range(first, last):
-        prefetch_lines(w, ahead + 4 * size * b, 4 * size)
-        wb, ab = w_at + size * b, a_at + 34 * b
-        low, high = twice(twice(load(i8x16, a, ab + 2))), twice(twice(load(i8x16, a, ab + 18)))
-        sums = times_sums(1 if has_min else offset, low, high)
-        start = splat(i32x16, 0) if has_min else splat(i32x16, 0) - sums
-        d_a, isums = load_f16(a, ab), to_f32(sum_fours(products(start, w, wb, row_bytes, low, high)))
-        total = fmadd(four_halfs(w, wb, row_bytes) * d_a, isums, total)
-        if has_min:
-            total = fmadd(four_halfs(w, wb + 2, row_bytes), to_f32(sum_fours(sums)) * d_a, total)
-    return total
+def _four_blocks(total, products, offset, scales, has_min, size, w, wb, row_bytes, a, ab):
+    """total: f32x4, a row each, + the four blocks from byte wb on of each row, the first by the one at byte ab of a."""
+    low, high, d_a = _activations_of_four(a, ab)
+    start = splat(i32x16, 0) if has_min else splat(i32x16, 0) - times_sums(offset, low, high)
+    x0 = products(start, w, wb, size, low, high)
+    x1 = products(start, w, wb + row_bytes, size, low, high)
+    x2 = products(start, w, wb + 2 * row_bytes, size, low, high)
+    x3 = products(start, w, wb + 3 * row_bytes, size, low, high)
+    d_m = scales(w, wb, row_bytes)
+    d, isums = f16_to_f32(low_half(d_m)) * d_a, to_f32(_by_block(x0, x1, x2, x3))
+    if not has_min:
+        return _fold(total, d, isums)
+    sums = times_sums(1, low, high)
+    return _fold_two(total, d, isums, f16_to_f32(high_half(d_m)), to_f32(_by_block(sums, sums, sums, sums)) * d_a)
+
+
+@composed
+def _block(total, products, offset, has_min, w, wb, row_bytes, a, ab):
+    """total: f32x4, a row each, + the block at byte wb of each row, by the one at byte ab of a."""
+    low, high = twice(twice(load(i8x16, a, ab + 2))), twice(twice(load(i8x16, a, ab + 18)))
+    fours, d_a = products(splat(i32x16, 0), w, wb, row_bytes, low, high), load_f16(a, ab)
+    isums = to_f32(sum_fours(fours if has_min else fours - times_sums(offset, low, high)))
+    total = fmadd(four_halfs(w, wb, row_bytes) * d_a, isums, total)
+    if not has_min:
+        return total
+    return fmadd(four_halfs(w, wb + 2, row_bytes), to_f32(sum_fours(times_sums(1, low, high))) * d_a, total)
 
 
 # What formats make their products of

@@ -70,17 +70,15 @@ def dot_q2_k_avx2(w, w_at, a, a_at, n_blocks):
 
 
 @inlined
-def dot4_q2_k_avx512vnni(w, w_at, row_bytes, a, a_at, n_blocks):
-    """Four rows, row_bytes apart from byte w_at on -> four float32, each with the bits of dot_q2_k_scalar."""
-    return four_rows_with_mins(_super_block, 84, 80, w, w_at, row_bytes, a, a_at, n_blocks)
-
-
-@inlined
 def _super_block(w, wb):
+    """See `four_rows_k.py`."""
     scales, mins = _scales_mins(w, wb)
     packed = as_u16(load(u8x64, w, wb + 16))
     codes = as_u8(packed) & 3, as_u8(packed >> 2) & 3, as_u8(packed >> 4) & 3, as_u8(packed >> 6) & 3
     return codes, spread_16(scales), mins
+
+
+dot4_q2_k_avx512vnni = four_rows_with_mins("Q2_K", _super_block)
 
 
 @inlined

@@ -80,13 +80,8 @@ def dot_q3_k_avx2(w, w_at, a, a_at, n_blocks):
 
 
 @inlined
-def dot4_q3_k_avx512vnni(w, w_at, row_bytes, a, a_at, n_blocks):
-    """Four rows, row_bytes apart from byte w_at on -> four float32, each with the bits of dot_q3_k_scalar."""
-    return four_rows_symmetric(_super_block, 2, 110, 108, w, w_at, row_bytes, a, a_at, n_blocks)
-
-
-@inlined
 def _super_block(w, wb):
+    """See `four_rows_k.py`."""
     scales = _scales(w, wb)
     high = as_u16(twice(load(u8x32, w, wb))) >> shifts(0, 4)  # code register k: bit k
     low = as_u16(load(u8x64, w, wb + 32))  # and bits 2 k and 2 k + 1
@@ -97,6 +92,9 @@ def _super_block(w, wb):
         as_u8(low >> 6) & 3 | as_u8(high >> 1) & 4,
     )
     return codes, spread_16(scales), scales
+
+
+dot4_q3_k_avx512vnni = four_rows_symmetric("Q3_K", _super_block, shift=2)
 
 
 @inlined

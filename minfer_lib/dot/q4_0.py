@@ -66,18 +66,17 @@ _SHUFFLES = field_shuffles(18, 0)
 
 @inlined
 def _scales(w, wb, row_bytes):
+    """See `four_rows_32.py`."""
     return scales_by_block(w, wb, row_bytes, _SHUFFLES)
 
 
 @inlined
-def dot4_q4_0_avx512vnni(w, w_at, row_bytes, a, a_at, n_blocks):
-    """Four rows, row_bytes apart from byte w_at on -> four float32. `four_rows_32.py` says in which order."""
-    return four_rows_by_fours(_products, 8, _scales, False, 18, w, w_at, row_bytes, a, a_at, n_blocks)
-
-
-@inlined
 def _products(start, w, wb, step, low, high):
+    """See `four_rows_32.py`."""
     return dot_nibbles(start, four_16s(w, wb + 2, step), low, high)
+
+
+dot4_q4_0_avx512vnni = four_rows_by_fours("Q4_0", _products, _scales, offset=8)
 
 
 @inlined

@@ -73,17 +73,15 @@ def dot_q4_k_avx2(w, w_at, a, a_at, n_blocks):
 
 
 @inlined
-def dot4_q4_k_avx512vnni(w, w_at, row_bytes, a, a_at, n_blocks):
-    """Four rows, row_bytes apart from byte w_at on -> four float32, each with the bits of dot_q4_k_scalar."""
-    return four_rows_with_mins(_super_block, 144, 0, w, w_at, row_bytes, a, a_at, n_blocks)
-
-
-@inlined
 def _super_block(w, wb):
+    """See `four_rows_k.py`."""
     packed = scales_mins(w, wb + 4)
     one, other = both(u8x32, w, wb + 16, wb + 80), both(u8x32, w, wb + 48, wb + 112)
     codes = one & 15, as_u8(as_u16(one) >> 4) & 15, other & 15, as_u8(as_u16(other) >> 4) & 15
     return codes, spread_32(packed), mins_of_16(twice(packed))
+
+
+dot4_q4_k_avx512vnni = four_rows_with_mins("Q4_K", _super_block)
 
 
 @inlined

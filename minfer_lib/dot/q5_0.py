@@ -64,17 +64,15 @@ def dot_q5_0_avx2(w, w_at, a, a_at, n_blocks):
 
 
 @inlined
-def dot4_q5_0_avx512vnni(w, w_at, row_bytes, a, a_at, n_blocks):
-    """Four rows, row_bytes apart from byte w_at on -> four float32. `four_rows_32.py` says in which order."""
-    return four_rows_by_block(_products, 16, False, 22, w, w_at, row_bytes, a, a_at, n_blocks)
-
-
-@inlined
 def _products(start, w, wb, step, low, high):
+    """See `four_rows_32.py`."""
     packed = four_16s(w, wb + 6, step)
     low_codes = packed & 15 | four_bits(w, wb + 2, step) & 16
     high_codes = as_u8(as_u16(packed) >> 4) & 15 | four_bits(w, wb + 4, step) & 16
     return dpbusd(dpbusd(start, low_codes, low), high_codes, high)
+
+
+dot4_q5_0_avx512vnni = four_rows_by_block("Q5_0", _products, offset=16)
 
 
 @inlined

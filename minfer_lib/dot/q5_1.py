@@ -67,22 +67,21 @@ _SHUFFLES, _LATER_SHUFFLES = field_shuffles(24, 0, 2), field_shuffles(24, 0, 2, 
 
 @inlined
 def _scales(w, wb, row_bytes):
+    """See `four_rows_32.py`."""
     first = scales_by_block(w, wb, row_bytes, _SHUFFLES)
     return first | scales_by_block(w, wb + 16, row_bytes, _LATER_SHUFFLES)
 
 
 @inlined
-def dot4_q5_1_avx512vnni(w, w_at, row_bytes, a, a_at, n_blocks):
-    """Four rows, row_bytes apart from byte w_at on -> four float32. `four_rows_32.py` says in which order."""
-    return four_rows_by_fours(_products, 0, _scales, True, 24, w, w_at, row_bytes, a, a_at, n_blocks)
-
-
-@inlined
 def _products(start, w, wb, step, low, high):
+    """See `four_rows_32.py`."""
     packed = four_16s(w, wb + 8, step)
     low_codes = packed & 15 | four_bits(w, wb + 4, step) & 16
     high_codes = as_u8(as_u16(packed) >> 4) & 15 | four_bits(w, wb + 6, step) & 16
     return dpbusd(dpbusd(start, low_codes, low), high_codes, high)
+
+
+dot4_q5_1_avx512vnni = four_rows_by_fours("Q5_1", _products, _scales)
 
 
 @inlined

@@ -70,13 +70,8 @@ def dot_q5_k_avx2(w, w_at, a, a_at, n_blocks):
 
 
 @inlined
-def dot4_q5_k_avx512vnni(w, w_at, row_bytes, a, a_at, n_blocks):
-    """Four rows, row_bytes apart from byte w_at on -> four float32, each with the bits of dot_q5_k_scalar."""
-    return four_rows_with_mins(_super_block, 176, 0, w, w_at, row_bytes, a, a_at, n_blocks)
-
-
-@inlined
 def _super_block(w, wb):
+    """See `four_rows_k.py`."""
     packed = scales_mins(w, wb + 4)
     fifths = as_u16(twice(load(u8x32, w, wb + 16))) >> shifts(0, 4)  # code register k: bit k
     one, other = both(u8x32, w, wb + 48, wb + 112), both(u8x32, w, wb + 80, wb + 144)
@@ -87,6 +82,9 @@ def _super_block(w, wb):
         as_u8(as_u16(other) >> 4) & 15 | as_u8(fifths << 1) & 16,
     )
     return codes, spread_32(packed), mins_of_16(twice(packed))
+
+
+dot4_q5_k_avx512vnni = four_rows_with_mins("Q5_K", _super_block)
 
 
 @inlined

@@ -68,13 +68,8 @@ def dot_q6_k_avx2(w, w_at, a, a_at, n_blocks):
 
 
 @inlined
-def dot4_q6_k_avx512vnni(w, w_at, row_bytes, a, a_at, n_blocks):
-    """Four rows, row_bytes apart from byte w_at on -> four float32, each with the bits of dot_q6_k_scalar."""
-    return four_rows_symmetric(_super_block, 5, 210, 208, w, w_at, row_bytes, a, a_at, n_blocks)
-
-
-@inlined
 def _super_block(w, wb):
+    """See `four_rows_k.py`."""
     scales = _scales(w, wb)
     one, other = both(u8x32, w, wb, wb + 64), both(u8x32, w, wb + 32, wb + 96)
     high = as_u16(load(u8x64, w, wb + 128))  # code register k: bits 2 k and 2 k + 1
@@ -85,6 +80,9 @@ def _super_block(w, wb):
         as_u8(as_u16(other) >> 4) & 15 | as_u8(high >> 2) & 0x30,
     )
     return codes, spread_16(scales), scales
+
+
+dot4_q6_k_avx512vnni = four_rows_symmetric("Q6_K", _super_block, shift=5)
 
 
 @inlined

@@ -49,17 +49,13 @@ def dot_q8_0_avx2(w, w_at, a, a_at, n_blocks):
 
 
 @inlined
-def dot4_q8_0_avx512vnni(w, w_at, row_bytes, a, a_at, n_blocks):
-    """Four rows, row_bytes apart from byte w_at on -> four float32. `four_rows_32.py` says in which order.
-
-    dpbusd takes unsigned weights: w + 128, which is w with its top bit flipped."""
-    return four_rows_by_block(_products, 128, False, 34, w, w_at, row_bytes, a, a_at, n_blocks)
-
-
-@inlined
 def _products(start, w, wb, step, low, high):
+    """See `four_rows_32.py`. dpbusd takes unsigned weights: w + 128 is w with its top bit flipped."""
     products = dpbusd(start, four_16s(w, wb + 2, step) ^ 128, low)
     return dpbusd(products, four_16s(w, wb + 18, step) ^ 128, high)
+
+
+dot4_q8_0_avx512vnni = four_rows_by_block("Q8_0", _products, offset=128)
 
 
 @inlined

@@ -82,7 +82,8 @@ def _four_blocks(total, products, offset, scales, has_min, size, w, wb, row_byte
     if not has_min:
         return _fold(total, d, isums)
     sums = times_sums(1, low, high)
-    return _fold_two(total, d, isums, f16_to_f32(high_half(d_m)), to_f32(_by_block(sums, sums, sums, sums)) * d_a)
+    m, sums_a = f16_to_f32(high_half(d_m)), to_f32(_by_block(sums, sums, sums, sums)) * d_a
+    return _fold_two(total, d, isums, m, sums_a)
 
 
 @composed

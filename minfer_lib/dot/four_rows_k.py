@@ -18,24 +18,33 @@ from minfer_lib.dot.k_scales import BSUMS, Q8_K_BYTES
 from minfer_lib.dot.prefetch_ahead import four_rows_ahead, prefetch_lines
 from minfer_lib.formats.table import FORMATS
 from minfer_lib.native.jit import composed, inlined
-from minfer_lib.simd.ops import dpwssd, load, load_f16, madd, maddubs, splat, to_f32
-from minfer_lib.simd.registers import f32x4, i8x32, i16x16
+from minfer_lib.simd.ops import concat, dpwssd, load, load_f16, madd, maddubs, splat, to_f32
+from minfer_lib.simd.registers import f32x4, i8x32, i16x16, i32x8
 from minfer_lib.simd.sums import four_sums, halves
 
 
 def four_rows_with_mins(format_: str, super_block: Dispatcher) -> Dispatcher:
     """Return dot4(w, w_at, row_bytes, a, a_at, n_blocks) -> four float32, of rows that are row_bytes apart."""
     size, d_at, dmin_at = FORMATS[format_].block_bytes, FORMATS[format_].offset("d"), FORMATS[format_].offset("dmin")
-    integers = _integers(super_block, size)
+
+    @composed
+    def row(w, wb, ahead, qa, sums):  # (i32x16, i32x8), whose lanes add up to the sums of the value and the min term
+        prefetch_lines(w, ahead, size)
+        codes, scales, mins = super_block(w, wb)
+        return _weigh(codes, qa, scales), madd(mins, sums)
 
     def dot4(w, w_at, row_bytes, a, a_at, n_blocks):
-        ahead, total = four_rows_ahead(w_at, row_bytes), splat(f32x4, 0)
+        start, total = four_rows_ahead(w_at, row_bytes), splat(f32x4, 0)
         for b in range(n_blocks):
-            wb, ab = w_at + size * b, a_at + Q8_K_BYTES * b
-            values, mins = integers(w, wb, row_bytes, ahead + 4 * size * b, a, ab)
+            wb, ab, ahead = w_at + size * b, a_at + Q8_K_BYTES * b, start + 4 * size * b
+            qa, sums = _activations(a, ab), load(i16x16, a, ab + BSUMS)
+            v0, m0 = row(w, wb, ahead, qa, sums)
+            v1, m1 = row(w, wb + row_bytes, ahead + size, qa, sums)
+            v2, m2 = row(w, wb + 2 * row_bytes, ahead + 2 * size, qa, sums)
+            v3, m3 = row(w, wb + 3 * row_bytes, ahead + 3 * size, qa, sums)
             d_a = load_f16(a, ab)
-            total = total - four_halfs(w, wb + dmin_at, row_bytes) * d_a * to_f32(mins)
-            total = total + four_halfs(w, wb + d_at, row_bytes) * d_a * to_f32(values)
+            total = total - four_halfs(w, wb + dmin_at, row_bytes) * d_a * to_f32(four_sums(m0, m1, m2, m3))
+            total = total + four_halfs(w, wb + d_at, row_bytes) * d_a * to_f32(halves(four_sums(v0, v1, v2, v3)))
         return four_floats(total)
 
     return composed_dot4(dot4, format_)
@@ -44,38 +53,27 @@ def four_rows_with_mins(format_: str, super_block: Dispatcher) -> Dispatcher:
 def four_rows_symmetric(format_: str, super_block: Dispatcher, shift: int) -> Dispatcher:
     """As four_rows_with_mins, without dmin; shift: see above."""
     size, d_at = FORMATS[format_].block_bytes, FORMATS[format_].offset("d")
-    integers = _integers(super_block, size)
+
+    @composed
+    def row(w, wb, ahead, qa, sums):  # i32x16, whose lanes add up to the sum of the value term
+        prefetch_lines(w, ahead, size)
+        codes, scales, of_16 = super_block(w, wb)
+        return _weigh(codes, qa, scales) - concat(madd(of_16, sums) << shift, splat(i32x8, 0))
 
     def dot4(w, w_at, row_bytes, a, a_at, n_blocks):
-        ahead, total = four_rows_ahead(w_at, row_bytes), splat(f32x4, 0)
+        start, total = four_rows_ahead(w_at, row_bytes), splat(f32x4, 0)
         for b in range(n_blocks):
-            wb, ab = w_at + size * b, a_at + Q8_K_BYTES * b
-            values, offsets = integers(w, wb, row_bytes, ahead + 4 * size * b, a, ab)
+            wb, ab, ahead = w_at + size * b, a_at + Q8_K_BYTES * b, start + 4 * size * b
+            qa, sums = _activations(a, ab), load(i16x16, a, ab + BSUMS)
+            v0 = row(w, wb, ahead, qa, sums)
+            v1 = row(w, wb + row_bytes, ahead + size, qa, sums)
+            v2 = row(w, wb + 2 * row_bytes, ahead + 2 * size, qa, sums)
+            v3 = row(w, wb + 3 * row_bytes, ahead + 3 * size, qa, sums)
             d = four_halfs(w, wb + d_at, row_bytes) * load_f16(a, ab)
-            total = total + d * to_f32(values - (offsets << shift))
+            total = total + d * to_f32(halves(four_sums(v0, v1, v2, v3)))
         return four_floats(total)
 
     return composed_dot4(dot4, format_)
-
-
-def _integers(super_block: Dispatcher, size: int) -> Dispatcher:
-    """Of the super-block at byte wb of four rows two i32x4, a row each: what `_weigh` adds up, what the sums add up."""
-
-    def integers(w, wb, row_bytes, ahead, a, ab):
-        qa, sums = _activations(a, ab), load(i16x16, a, ab + BSUMS)
-        v0, m0 = row(w, wb, ahead, qa, sums)
-        v1, m1 = row(w, wb + row_bytes, ahead + size, qa, sums)
-        v2, m2 = row(w, wb + 2 * row_bytes, ahead + 2 * size, qa, sums)
-        v3, m3 = row(w, wb + 3 * row_bytes, ahead + 3 * size, qa, sums)
-        return halves(four_sums(v0, v1, v2, v3)), four_sums(m0, m1, m2, m3)
-
-    @composed
-    def row(w, wb, ahead, qa, sums):  # (i32x16, i32x8), whose lanes are still to be added up
-        prefetch_lines(w, ahead, size)
-        codes, scales, of_16 = super_block(w, wb)
-        return _weigh(codes, qa, scales), madd(of_16, sums)
-
-    return composed(integers)
 
 
 @inlined

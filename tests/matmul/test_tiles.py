@@ -9,6 +9,7 @@ import textwrap
 import numpy as np
 import pytest
 from numba import njit
+from random_blocks import random_row
 
 import minfer_lib as mf
 from minfer_lib.dot.kernel_key import KernelKey
@@ -30,13 +31,8 @@ needs_tiles = pytest.mark.skipif(not SETS, reason="this CPU has no AVX-512 VNNI"
 
 
 def matrix(name, n_out, n_in, seed=0):
-    """Any bytes, with tame scales."""
-    row, rng = mf.FORMATS[name], np.random.default_rng(seed)
-    blocks = rng.integers(0, 256, n_out * row.row_bytes(n_in), dtype=np.uint8).view(row.dtype)
-    for field in ("d", "m", "dmin"):
-        if field in blocks.dtype.names:
-            blocks[field] = rng.uniform(-0.02, 0.02, len(blocks))
-    return blocks.view(np.uint8).reshape(n_out, -1)
+    """uint8[n_out, row_bytes]: any bytes, with tame scales."""
+    return random_row(name, n_out * n_in, np.random.default_rng(seed), largest=0.02).reshape(n_out, -1)
 
 
 def tokens(n_tokens, n_in, seed=1):
@@ -202,7 +198,7 @@ def test_turning_a_tile():
 
 PROGRAM = """
     import hashlib, sys
-    sys.path.insert(0, "tests/matmul")
+    sys.path[:0] = ["tests", "tests/matmul"]
     import minfer_lib as mf
     from test_tiles import matrix, tiles_for, tokens
     made = [mf.matmul(name, matrix(name, 20, 256), tokens(18, 256)) for name in ("Q4_1", "Q4_K")]

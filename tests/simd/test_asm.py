@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from random_blocks import random_row
 
 import minfer_lib as mf
 from minfer_lib.dot.format_kernels import ROWS_AT_ONCE
@@ -98,10 +99,7 @@ def test_arm_kernels_run(golden, tmp_path, name):
     rng = np.random.default_rng(0)
     n_blocks = 1024 // row.block_values
     for _ in range(5):
-        w = rng.integers(0, 256, n_blocks * row.block_bytes, dtype=np.uint8).view(row.dtype)
-        for field in {"d", "m", "dmin"} & {*w.dtype.names}:
-            w[field] = rng.uniform(-1, 1, n_blocks)
-        pairs.append((w.view(np.uint8), activation["normal"]))
+        pairs.append((random_row(name, 1024, rng, largest=1), activation["normal"]))
     stdin = b"".join(w.tobytes() + a.tobytes() for w, a in pairs)
     done = subprocess.run(
         [QEMU, "-cpu", "max", "main", str(pairs[0][0].size), str(pairs[0][1].size), str(n_blocks)],

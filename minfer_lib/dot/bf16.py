@@ -3,10 +3,11 @@
 import numpy as np
 
 from minfer_lib.dot.format_kernels import FormatKernels
-from minfer_lib.dot.parts import AHEAD, hsum8
+from minfer_lib.dot.prefetch_ahead import AHEAD
 from minfer_lib.native.jit import inlined
 from minfer_lib.simd.ops import as_f32, fmadd, load, load_bf16, load_f32, prefetch, splat, widen
 from minfer_lib.simd.registers import f32x8, u16x8
+from minfer_lib.simd.sums import hsum8
 
 
 @inlined

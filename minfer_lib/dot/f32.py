@@ -8,10 +8,11 @@ values that do not fill 32 are added one by one.
 import numpy as np
 
 from minfer_lib.dot.format_kernels import FormatKernels
-from minfer_lib.dot.parts import AHEAD, hsum8
+from minfer_lib.dot.prefetch_ahead import AHEAD
 from minfer_lib.native.jit import inlined
 from minfer_lib.simd.ops import fmadd, load, load_f32, prefetch, splat
 from minfer_lib.simd.registers import f32x8
+from minfer_lib.simd.sums import hsum8
 
 
 @inlined

@@ -8,37 +8,13 @@ value = d * scale * code - dmin * min: a value term and a min term, as in Q4_K.
 import numpy as np
 
 from minfer_lib.dot.format_kernels import FormatKernels
-from minfer_lib.dot.parts import AHEAD, four_floats, four_halfs, prefetch_lines, twice
-from minfer_lib.dot.parts_k import (
-    activations,
-    bsum,
-    eight_scales,
-    four_rows_ahead,
-    four_sums,
-    halves,
-    scales_of_16,
-    spread_16,
-    sum4,
-    weigh,
-)
-from minfer_lib.dot.parts_tiles import put_digits, put_mins, scaled
+from minfer_lib.dot.four_rows_k import four_rows_with_mins
+from minfer_lib.dot.k_scales import bsum, eight_scales, scales_of_16, spread_16
+from minfer_lib.dot.prefetch_ahead import AHEAD, prefetch_lines
 from minfer_lib.native.jit import inlined
-from minfer_lib.simd.ops import (
-    as_i8,
-    as_i16,
-    as_u8,
-    as_u16,
-    lane,
-    load,
-    load_f16,
-    madd,
-    maddubs,
-    sdot,
-    splat,
-    to_f32,
-    widen,
-)
-from minfer_lib.simd.registers import f32x4, i8x16, i8x32, i16x16, i32x4, i32x8, u8x16, u8x32, u8x64
+from minfer_lib.simd.ops import as_i8, as_i16, as_u8, as_u16, lane, load, load_f16, madd, maddubs, sdot, splat, widen
+from minfer_lib.simd.registers import i8x16, i8x32, i16x16, i32x4, i32x8, u8x16, u8x32, u8x64
+from minfer_lib.simd.sums import halves, sum4, twice
 
 
 @inlined
@@ -94,32 +70,15 @@ def dot_q2_k_avx2(w, w_at, a, a_at, n_blocks):
 
 
 @inlined
-def dot4_q2_k_avx512vnni(w, w_at, row_bytes, a, a_at, n_blocks):
-    """Four rows, row_bytes apart from byte w_at on -> four float32, each with the bits of dot_q2_k_scalar."""
-    total = splat(f32x4, 0)
-    for b in range(n_blocks):
-        wb = w_at + 84 * b
-        ab = a_at + 306 * b
-        ahead = four_rows_ahead(w_at, row_bytes, 336 * b)
-        qa, sums = activations(a, ab), load(i16x16, a, ab + 274)
-        v0, m0 = _row(w, wb, ahead, qa, sums)
-        v1, m1 = _row(w, wb + row_bytes, ahead + 84, qa, sums)
-        v2, m2 = _row(w, wb + 2 * row_bytes, ahead + 168, qa, sums)
-        v3, m3 = _row(w, wb + 3 * row_bytes, ahead + 252, qa, sums)
-        d_a = load_f16(a, ab)
-        total = total - four_halfs(w, wb + 82, row_bytes) * d_a * to_f32(four_sums(m0, m1, m2, m3))
-        total = total + four_halfs(w, wb + 80, row_bytes) * d_a * to_f32(halves(four_sums(v0, v1, v2, v3)))
-    return four_floats(total)
-
-
-@inlined
-def _row(w, wb, ahead, qa, sums):
-    """The super-block at byte wb -> (i32x16, i32x8), whose lanes add up to the value term's and the min term's sums."""
-    prefetch_lines(w, ahead, 84)
+def _super_block(w, wb):
+    """See `four_rows_k.py`."""
     scales, mins = _scales_mins(w, wb)
     packed = as_u16(load(u8x64, w, wb + 16))
     codes = as_u8(packed) & 3, as_u8(packed >> 2) & 3, as_u8(packed >> 4) & 3, as_u8(packed >> 6) & 3
-    return weigh(codes, qa, spread_16(scales)), madd(mins, sums)
+    return codes, spread_16(scales), mins
+
+
+dot4_q2_k_avx512vnni = four_rows_with_mins("Q2_K", _super_block)
 
 
 @inlined
@@ -147,15 +106,21 @@ def dot_q2_k_neon(w, w_at, a, a_at, n_blocks):
 
 
 @inlined
-def unpack_q2_k(w, w_at, n_blocks, row, flip, out, scales):
-    """The row at byte w_at as row `row` of 16. out, scales: see `parts_tiles.py`; scales is f32[n_blocks, 2, 16]."""
-    for b in range(n_blocks):
-        wb = w_at + 84 * b
-        put_mins(out, b, row, _scales_mins(w, wb)[1])
-        for k in range(8):
-            codes = as_u8(as_u16(load(u8x32, w, wb + 16 + 32 * (k // 4))) >> 2 * (k % 4)) & 3
-            put_digits(out, b, row, k, scaled(codes, w[wb + 2 * k] & 15, w[wb + 2 * k + 1] & 15), flip)
-        scales[b, 0, row], scales[b, 1, row] = load_f16(w, wb + 80), load_f16(w, wb + 82)
+def _codes(w, wb, k):
+    """i8x32: codes 32 k to 32 k + 31 of the super-block at byte wb."""
+    return as_i8(as_u8(as_u16(load(u8x32, w, wb + 16 + 32 * (k // 4))) >> 2 * (k % 4)) & 3)
+
+
+@inlined
+def _scales(w, wb):
+    """i16x16: for each 16 codes the scale."""
+    return _scales_mins(w, wb)[0]
+
+
+@inlined
+def _mins(w, wb):
+    """i16x16: for each 16 codes the min."""
+    return _scales_mins(w, wb)[1]
 
 
 KERNELS = FormatKernels(
@@ -164,5 +129,7 @@ KERNELS = FormatKernels(
     avx2=dot_q2_k_avx2,
     neon=dot_q2_k_neon,
     avx512vnni=dot4_q2_k_avx512vnni,
-    unpack=unpack_q2_k,
+    codes=_codes,
+    scales=_scales,
+    mins=_mins,
 )

@@ -9,40 +9,15 @@ value = d * (scale - 32) * (code - 4). As in Q6_K, the 4 comes off by the sums o
 import numpy as np
 
 from minfer_lib.dot.format_kernels import FormatKernels
-from minfer_lib.dot.parts import AHEAD, four_floats, four_halfs, prefetch_lines, twice
-from minfer_lib.dot.parts_k import (
-    activations,
-    by,
-    eight_scales,
-    four_rows_ahead,
-    four_sums,
-    halves,
-    minus,
-    scales_of_16,
-    shifts,
-    spread_16,
-    sum4,
-    weigh,
-)
-from minfer_lib.dot.parts_tiles import put_digits, scaled
+from minfer_lib.dot.four_rows_k import four_rows_symmetric
+from minfer_lib.dot.k_scales import by, eight_scales, scales_of_16, shifts, spread_16
+from minfer_lib.dot.prefetch_ahead import AHEAD, prefetch_lines
 from minfer_lib.native.jit import inlined
 from minfer_lib.simd.ops import (
-    as_i8,
-    as_u8,
-    as_u16,
-    concat,
-    lane,
-    load,
-    load_f16,
-    load_u32,
-    madd,
-    maddubs,
-    sdot,
-    splat,
-    to_f32,
-    widen,
-)
-from minfer_lib.simd.registers import f32x4, i8x16, i8x32, i16x16, i32x4, i32x8, u8x16, u8x32, u8x64, u32x2, u32x4
+    as_i8, as_u8, as_u16, concat, lane, load, load_f16, load_u32, madd, maddubs, sdot, splat, widen,
+)  # fmt: skip
+from minfer_lib.simd.registers import i8x16, i8x32, i16x16, i32x4, i32x8, u8x16, u8x32, u8x64, u32x2, u32x4
+from minfer_lib.simd.sums import halves, sum4, twice
 
 _BY_0_2_4_6 = by(0, 2, 4, 6)
 
@@ -71,7 +46,7 @@ def dot_q3_k_scalar(w, w_at, a, a_at, n_blocks):
 
 
 @inlined
-def _scales(w, at):
+def _packed_scales(w, at):
     """i8x16: the scales, less 32, from the 12 bytes from byte `at` on; four at a time in 32 bits.
 
     Bytes 0 to 7 hold the lower four bits of scales 0 to 7 and, above them, of 8 to 15; in bytes 8 to 11 are the upper
@@ -90,7 +65,7 @@ def dot_q3_k_avx2(w, w_at, a, a_at, n_blocks):
         wb = w_at + 110 * b
         ab = a_at + 306 * b
         prefetch_lines(w, wb + AHEAD, 110)
-        scales = widen(_scales(w, wb + 96))
+        scales = widen(_packed_scales(w, wb + 96))
         high = as_u16(load(u8x32, w, wb))
         values = splat(i32x8, 0) - (madd(scales, load(i16x16, a, ab + 274)) << 2)
         for h in range(2):
@@ -105,28 +80,9 @@ def dot_q3_k_avx2(w, w_at, a, a_at, n_blocks):
 
 
 @inlined
-def dot4_q3_k_avx512vnni(w, w_at, row_bytes, a, a_at, n_blocks):
-    """Four rows, row_bytes apart from byte w_at on -> four float32, each with the bits of dot_q3_k_scalar."""
-    total = splat(f32x4, 0)
-    for b in range(n_blocks):
-        wb = w_at + 110 * b
-        ab = a_at + 306 * b
-        ahead = four_rows_ahead(w_at, row_bytes, 440 * b)
-        qa, sums = activations(a, ab), load(i16x16, a, ab + 274)
-        v0 = _row(w, wb, ahead, qa, sums)
-        v1 = _row(w, wb + row_bytes, ahead + 110, qa, sums)
-        v2 = _row(w, wb + 2 * row_bytes, ahead + 220, qa, sums)
-        v3 = _row(w, wb + 3 * row_bytes, ahead + 330, qa, sums)
-        d = four_halfs(w, wb + 108, row_bytes) * load_f16(a, ab)
-        total = total + d * to_f32(halves(four_sums(v0, v1, v2, v3)))
-    return four_floats(total)
-
-
-@inlined
-def _row(w, wb, ahead, qa, sums):
-    """The super-block at byte wb -> i32x16 whose lanes add up to the sum of scale * (code - 4) * activation."""
-    prefetch_lines(w, ahead, 110)
-    scales = widen(_scales(w, wb + 96))
+def _super_block(w, wb):
+    """See `four_rows_k.py`."""
+    scales = _scales(w, wb)
     high = as_u16(twice(load(u8x32, w, wb))) >> shifts(0, 4)  # code register k: bit k
     low = as_u16(load(u8x64, w, wb + 32))  # and bits 2 k and 2 k + 1
     codes = (
@@ -135,7 +91,10 @@ def _row(w, wb, ahead, qa, sums):
         as_u8(low >> 4) & 3 | as_u8(high) & 4,
         as_u8(low >> 6) & 3 | as_u8(high >> 1) & 4,
     )
-    return minus(weigh(codes, qa, spread_16(scales)), madd(scales, sums) << 2)
+    return codes, spread_16(scales), scales
+
+
+dot4_q3_k_avx512vnni = four_rows_symmetric("Q3_K", _super_block, shift=2)
 
 
 @inlined
@@ -146,7 +105,7 @@ def dot_q3_k_neon(w, w_at, a, a_at, n_blocks):
         wb = w_at + 110 * b
         ab = a_at + 306 * b
         prefetch_lines(w, wb + AHEAD, 110)
-        scales = _scales(w, wb + 96)
+        scales = _packed_scales(w, wb + 96)
         values = splat(i32x4, 0)
         for h in range(2):
             for k in range(4):
@@ -161,17 +120,16 @@ def dot_q3_k_neon(w, w_at, a, a_at, n_blocks):
 
 
 @inlined
-def unpack_q3_k(w, w_at, n_blocks, row, flip, out, scales):
-    """As unpack_q2_k."""
-    for b in range(n_blocks):
-        wb = w_at + 110 * b
-        groups = _scales(w, wb + 96)
-        high = as_u16(load(u8x32, w, wb))
-        for k in range(8):
-            low = as_u8(as_u16(load(u8x32, w, wb + 32 + 32 * (k // 4))) >> 2 * (k % 4)) & 3
-            codes = as_i8(low | as_u8(high >> k << 2) & 4) - 4
-            put_digits(out, b, row, k, scaled(codes, lane(groups, 2 * k), lane(groups, 2 * k + 1)), flip)
-        scales[b, 0, row] = load_f16(w, wb + 108)
+def _codes(w, wb, k):
+    """i8x32: codes 32 k to 32 k + 31 of the super-block at byte wb, with their sign."""
+    low = as_u8(as_u16(load(u8x32, w, wb + 32 + 32 * (k // 4))) >> 2 * (k % 4)) & 3
+    return as_i8(low | as_u8(as_u16(load(u8x32, w, wb)) >> k << 2) & 4) - 4
+
+
+@inlined
+def _scales(w, wb):
+    """i16x16: for each 16 codes the scale, less 32."""
+    return widen(_packed_scales(w, wb + 96))
 
 
 KERNELS = FormatKernels(
@@ -180,5 +138,6 @@ KERNELS = FormatKernels(
     avx2=dot_q3_k_avx2,
     neon=dot_q3_k_neon,
     avx512vnni=dot4_q3_k_avx512vnni,
-    unpack=unpack_q3_k,
+    codes=_codes,
+    scales=_scales,
 )

@@ -7,47 +7,15 @@ Q8_0 block, 34 bytes: f16 d, 32 int8.
 import numpy as np
 
 from minfer_lib.dot.format_kernels import FormatKernels
-from minfer_lib.dot.parts import (
-    AHEAD,
-    four_16s,
-    four_floats,
-    four_halfs,
-    hsum4,
-    hsum8,
-    prefetch_lines,
-    sum_fours,
-)
-from minfer_lib.dot.parts_fours import (
-    activations_of_four,
-    activations_of_one,
-    by_block,
-    dot_nibbles,
-    fold,
-    heads,
-    scales_by_block,
-    times_sums,
-)
-from minfer_lib.dot.parts_tiles import put_32
+from minfer_lib.dot.four_rows import four_16s
+from minfer_lib.dot.four_rows_32 import dot_nibbles, field_shuffles, four_rows_by_fours, scales_by_block
+from minfer_lib.dot.prefetch_ahead import AHEAD
 from minfer_lib.native.jit import inlined
 from minfer_lib.simd.ops import (
-    as_i8,
-    as_u8,
-    as_u16,
-    concat,
-    f16_to_f32,
-    fmadd,
-    load,
-    load_f16,
-    low_half,
-    madd,
-    maddubs,
-    prefetch,
-    sdot,
-    sign,
-    splat,
-    to_f32,
-)
-from minfer_lib.simd.registers import f32x4, f32x8, i8x16, i8x32, i16x16, i32x4, i32x16, u8x16
+    as_i8, as_u8, as_u16, concat, fmadd, load, load_f16, madd, maddubs, prefetch, sdot, sign, splat, to_f32,
+)  # fmt: skip
+from minfer_lib.simd.registers import f32x4, f32x8, i8x16, i8x32, i16x16, i32x4, u8x16
+from minfer_lib.simd.sums import hsum4, hsum8
 
 
 @inlined
@@ -93,50 +61,22 @@ def dot_q4_0_avx2(w, w_at, a, a_at, n_blocks):
     return hsum8(acc)
 
 
-_HEADS = heads(18, 0)
+_SHUFFLES = field_shuffles(18, 0)
 
 
 @inlined
-def dot4_q4_0_avx512vnni(w, w_at, row_bytes, a, a_at, n_blocks):
-    """Four rows, row_bytes apart from byte w_at on -> four float32.
-
-    Sum of (code - 8) * a = sum of code * a, minus 8 * sum of a, which all rows share.
-    A block's products are one integer, which one fused multiply-add a block adds times d_w * d_a. The tiles fold in the
-    same order (`matmul/tiles.py`): a token has the same bits alone and among others.
-    """
-    ahead = w_at + 3 * row_bytes + AHEAD  # through the rows end to end; the fourth begins three rows on
-    total = splat(f32x4, 0)
-    fours = n_blocks // 4 * 4
-    for b in range(0, fours, 4):
-        prefetch_lines(w, ahead + 72 * b, 288)
-        total = _four_blocks(total, w, w_at + 18 * b, row_bytes, a, a_at + 34 * b)
-    for b in range(fours, n_blocks):
-        prefetch_lines(w, ahead + 72 * b, 72)
-        total = _block(total, w, w_at + 18 * b, row_bytes, a, a_at + 34 * b)
-    return four_floats(total)
+def _scales(w, wb, row_bytes):
+    """See `four_rows_32.py`."""
+    return scales_by_block(w, wb, row_bytes, _SHUFFLES)
 
 
 @inlined
-def _four_blocks(total, w, wb, row_bytes, a, ab):
-    """total: f32x4, a row each, + the four blocks from byte wb on of each row, the first by the one at byte ab of a."""
-    low, high, d_a = activations_of_four(a, ab)
-    start = splat(i32x16, 0) - times_sums(8, low, high)
-    x0 = dot_nibbles(start, four_16s(w, wb + 2, 18), low, high)
-    x1 = dot_nibbles(start, four_16s(w, wb + row_bytes + 2, 18), low, high)
-    x2 = dot_nibbles(start, four_16s(w, wb + 2 * row_bytes + 2, 18), low, high)
-    x3 = dot_nibbles(start, four_16s(w, wb + 3 * row_bytes + 2, 18), low, high)
-    d = f16_to_f32(low_half(scales_by_block(w, wb, row_bytes, _HEADS))) * d_a
-    return fold(total, d, to_f32(by_block(x0, x1, x2, x3)))
+def _products(start, w, wb, step, low, high):
+    """See `four_rows_32.py`."""
+    return dot_nibbles(start, four_16s(w, wb + 2, step), low, high)
 
 
-@inlined
-def _block(total, w, wb, row_bytes, a, ab):
-    """total: f32x4, a row each, + the block at byte wb of each row, by the one at byte ab of a."""
-    low, high = activations_of_one(a, ab)
-    start = splat(i32x16, 0) - times_sums(8, low, high)
-    fours = dot_nibbles(start, four_16s(w, wb + 2, row_bytes), low, high)
-    d = four_halfs(w, wb, row_bytes) * load_f16(a, ab)
-    return fmadd(d, to_f32(sum_fours(fours)), total)
+dot4_q4_0_avx512vnni = four_rows_by_fours("Q4_0", _products, _scales, offset=8)
 
 
 @inlined
@@ -162,14 +102,10 @@ def dot_q4_0_neon(w, w_at, a, a_at, n_blocks):
 
 
 @inlined
-def unpack_q4_0(w, w_at, n_blocks, row, flip, out, scales):
-    """The row at byte w_at as row `row` of 16. out, scales: see `parts_tiles.py`; scales is f32[n_blocks, 2, 16]."""
-    for b in range(n_blocks):
-        wb = w_at + 18 * b
-        packed = load(u8x16, w, wb + 2)
-        codes = concat(packed, as_u8(as_u16(packed) >> 4)) & 15
-        put_32(out, b, row, as_i8(codes) - 8, flip)
-        scales[b, 0, row] = load_f16(w, wb)
+def _codes(w, wb):
+    """i8x32: the codes of the block at byte wb, with their sign."""
+    packed = load(u8x16, w, wb + 2)
+    return as_i8(concat(packed, as_u8(as_u16(packed) >> 4)) & 15) - 8
 
 
 KERNELS = FormatKernels(
@@ -178,5 +114,5 @@ KERNELS = FormatKernels(
     avx2=dot_q4_0_avx2,
     neon=dot_q4_0_neon,
     avx512vnni=dot4_q4_0_avx512vnni,
-    unpack=unpack_q4_0,
+    codes=_codes,
 )

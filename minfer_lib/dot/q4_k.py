@@ -13,26 +13,14 @@ Q8_K block, 306 bytes: f16 d_a at 0, 256 int8 at 2, at 274 the int16 sums of 16 
 import numpy as np
 
 from minfer_lib.dot.format_kernels import FormatKernels
-from minfer_lib.dot.parts import AHEAD, four_floats, four_halfs, prefetch_lines, twice
-from minfer_lib.dot.parts_k import (
-    activations,
-    both,
-    bsum,
-    four_rows_ahead,
-    four_sums,
-    halves,
-    mins_of_16,
-    scale_min,
-    scale_of_32,
-    scales_mins,
-    spread_32,
-    sum4,
-    weigh,
-)
-from minfer_lib.dot.parts_tiles import put_digits, put_mins, scaled
+from minfer_lib.dot.four_rows import both
+from minfer_lib.dot.four_rows_k import four_rows_with_mins
+from minfer_lib.dot.k_scales import bsum, mins_of_16, scale_min, scale_of_32, scale_of_each_16, scales_mins, spread_32
+from minfer_lib.dot.prefetch_ahead import AHEAD, prefetch_lines
 from minfer_lib.native.jit import inlined
-from minfer_lib.simd.ops import as_i8, as_u8, as_u16, lane, load, load_f16, madd, maddubs, sdot, splat, to_f32
-from minfer_lib.simd.registers import f32x4, i8x16, i8x32, i16x16, i32x4, i32x8, u8x16, u8x32
+from minfer_lib.simd.ops import as_i8, as_u8, as_u16, lane, load, load_f16, madd, maddubs, sdot, splat
+from minfer_lib.simd.registers import i8x16, i8x32, i16x16, i32x4, i32x8, u8x16, u8x32
+from minfer_lib.simd.sums import halves, sum4, twice
 
 
 @inlined
@@ -85,32 +73,15 @@ def dot_q4_k_avx2(w, w_at, a, a_at, n_blocks):
 
 
 @inlined
-def dot4_q4_k_avx512vnni(w, w_at, row_bytes, a, a_at, n_blocks):
-    """Four rows, row_bytes apart from byte w_at on -> four float32, each with the bits of dot_q4_k_scalar."""
-    total = splat(f32x4, 0)
-    for b in range(n_blocks):
-        wb = w_at + 144 * b
-        ab = a_at + 306 * b
-        ahead = four_rows_ahead(w_at, row_bytes, 576 * b)
-        qa, sums = activations(a, ab), load(i16x16, a, ab + 274)
-        v0, m0 = _row(w, wb, ahead, qa, sums)
-        v1, m1 = _row(w, wb + row_bytes, ahead + 144, qa, sums)
-        v2, m2 = _row(w, wb + 2 * row_bytes, ahead + 288, qa, sums)
-        v3, m3 = _row(w, wb + 3 * row_bytes, ahead + 432, qa, sums)
-        d_a = load_f16(a, ab)
-        total = total - four_halfs(w, wb + 2, row_bytes) * d_a * to_f32(four_sums(m0, m1, m2, m3))
-        total = total + four_halfs(w, wb, row_bytes) * d_a * to_f32(halves(four_sums(v0, v1, v2, v3)))
-    return four_floats(total)
-
-
-@inlined
-def _row(w, wb, ahead, qa, sums):
-    """The super-block at byte wb -> (i32x16, i32x8), whose lanes add up to the value term's and the min term's sums."""
-    prefetch_lines(w, ahead, 144)
+def _super_block(w, wb):
+    """See `four_rows_k.py`."""
     packed = scales_mins(w, wb + 4)
     one, other = both(u8x32, w, wb + 16, wb + 80), both(u8x32, w, wb + 48, wb + 112)
     codes = one & 15, as_u8(as_u16(one) >> 4) & 15, other & 15, as_u8(as_u16(other) >> 4) & 15
-    return weigh(codes, qa, spread_32(packed)), madd(mins_of_16(twice(packed)), sums)
+    return codes, spread_32(packed), mins_of_16(twice(packed))
+
+
+dot4_q4_k_avx512vnni = four_rows_with_mins("Q4_K", _super_block)
 
 
 @inlined
@@ -139,16 +110,21 @@ def dot_q4_k_neon(w, w_at, a, a_at, n_blocks):
 
 
 @inlined
-def unpack_q4_k(w, w_at, n_blocks, row, flip, out, scales):
-    """The row at byte w_at as row `row` of 16. out, scales: see `parts_tiles.py`; scales is f32[n_blocks, 2, 16]."""
-    for b in range(n_blocks):
-        wb = w_at + 144 * b
-        put_mins(out, b, row, mins_of_16(twice(scales_mins(w, wb + 4))))
-        for k in range(8):
-            scale, _ = scale_min(w, wb + 4, k)
-            codes = as_u8(as_u16(load(u8x32, w, wb + 16 + 32 * (k // 2))) >> 4 * (k % 2)) & 15
-            put_digits(out, b, row, k, scaled(codes, scale, scale), flip)
-        scales[b, 0, row], scales[b, 1, row] = load_f16(w, wb), load_f16(w, wb + 2)
+def _codes(w, wb, k):
+    """i8x32: codes 32 k to 32 k + 31 of the super-block at byte wb."""
+    return as_i8(as_u8(as_u16(load(u8x32, w, wb + 16 + 32 * (k // 2))) >> 4 * (k % 2)) & 15)
+
+
+@inlined
+def _scales(w, wb):
+    """i16x16: for each 16 codes the scale."""
+    return scale_of_each_16(twice(scales_mins(w, wb + 4)))
+
+
+@inlined
+def _mins(w, wb):
+    """i16x16: for each 16 codes the min."""
+    return mins_of_16(twice(scales_mins(w, wb + 4)))
 
 
 KERNELS = FormatKernels(
@@ -157,5 +133,7 @@ KERNELS = FormatKernels(
     avx2=dot_q4_k_avx2,
     neon=dot_q4_k_neon,
     avx512vnni=dot4_q4_k_avx512vnni,
-    unpack=unpack_q4_k,
+    codes=_codes,
+    scales=_scales,
+    mins=_mins,
 )

@@ -7,30 +7,16 @@ value = d * (code - 16).
 import numpy as np
 
 from minfer_lib.dot.format_kernels import FormatKernels
-from minfer_lib.dot.parts import AHEAD, dot_fours, four_16s, four_bits, four_floats, four_halfs, hsum4, hsum8, sum_fours
-from minfer_lib.dot.parts_tiles import put_32
+from minfer_lib.dot.four_rows import four_16s, four_bits
+from minfer_lib.dot.four_rows_32 import four_rows_by_block
+from minfer_lib.dot.prefetch_ahead import AHEAD
 from minfer_lib.native.jit import inlined
 from minfer_lib.simd.ops import (
-    andnot,
-    as_i8,
-    as_u8,
-    as_u16,
-    byte_mask,
-    concat,
-    fmadd,
-    load,
-    load_f16,
-    load_u16,
-    load_u32,
-    madd,
-    maddubs,
-    prefetch,
-    sdot,
-    sign,
-    splat,
-    to_f32,
-)
-from minfer_lib.simd.registers import f32x4, f32x8, i8x16, i8x32, i16x16, i32x4, u8x16, u8x32, u8x64
+    andnot, as_i8, as_u8, as_u16, byte_mask, concat, dpbusd, fmadd, load, load_f16, load_u16, load_u32, madd,
+    maddubs, prefetch, sdot, sign, splat, to_f32,
+)  # fmt: skip
+from minfer_lib.simd.registers import f32x4, f32x8, i8x16, i8x32, i16x16, i32x4, u8x16, u8x32
+from minfer_lib.simd.sums import hsum4, hsum8
 
 
 @inlined
@@ -78,28 +64,15 @@ def dot_q5_0_avx2(w, w_at, a, a_at, n_blocks):
 
 
 @inlined
-def dot4_q5_0_avx512vnni(w, w_at, row_bytes, a, a_at, n_blocks):
-    """Four rows, row_bytes apart from byte w_at on -> four float32.
+def _products(start, w, wb, step, low, high):
+    """See `four_rows_32.py`."""
+    packed = four_16s(w, wb + 6, step)
+    low_codes = packed & 15 | four_bits(w, wb + 2, step) & 16
+    high_codes = as_u8(as_u16(packed) >> 4) & 15 | four_bits(w, wb + 4, step) & 16
+    return dpbusd(dpbusd(start, low_codes, low), high_codes, high)
 
-    Sum of (code - 16) * a = sum of code * a, minus 16 * sum of a, which all rows share.
-    In dot4_q4_0_avx512vnni's order.
-    """
-    ahead = w_at + 3 * row_bytes + AHEAD  # through the rows end to end; the fourth begins three rows on
-    total = splat(f32x4, 0)
-    for b in range(n_blocks):
-        wb = w_at + 22 * b
-        ab = a_at + 34 * b
-        prefetch(w, ahead + 88 * b)
-        prefetch(w, ahead + 88 * b + 64)
-        qa_low, qa_high = load(i8x16, a, ab + 2), load(i8x16, a, ab + 18)
-        packed = four_16s(w, wb + 6, row_bytes)
-        low = packed & 15 | four_bits(w, wb + 2, row_bytes) & 16
-        high = as_u8(as_u16(packed) >> 4) & 15 | four_bits(w, wb + 4, row_bytes) & 16
-        offsets = splat(u8x64, 16)
-        fours = dot_fours(low, high, qa_low, qa_high) - dot_fours(offsets, offsets, qa_low, qa_high)
-        d = four_halfs(w, wb, row_bytes) * load_f16(a, ab)
-        total = fmadd(d, to_f32(sum_fours(fours)), total)
-    return four_floats(total)
+
+dot4_q5_0_avx512vnni = four_rows_by_block("Q5_0", _products, offset=16)
 
 
 @inlined
@@ -121,14 +94,11 @@ def dot_q5_0_neon(w, w_at, a, a_at, n_blocks):
 
 
 @inlined
-def unpack_q5_0(w, w_at, n_blocks, row, flip, out, scales):
-    """As unpack_q4_0."""
-    for b in range(n_blocks):
-        wb = w_at + 22 * b
-        packed = load(u8x16, w, wb + 6)
-        nibbles = concat(packed, as_u8(as_u16(packed) >> 4)) & 15
-        put_32(out, b, row, as_i8(nibbles | byte_mask(load_u32(w, wb + 2)) & 16) - 16, flip)
-        scales[b, 0, row] = load_f16(w, wb)
+def _codes(w, wb):
+    """i8x32: the codes of the block at byte wb, with their sign."""
+    packed = load(u8x16, w, wb + 6)
+    nibbles = concat(packed, as_u8(as_u16(packed) >> 4)) & 15
+    return as_i8(nibbles | byte_mask(load_u32(w, wb + 2)) & 16) - 16
 
 
 KERNELS = FormatKernels(
@@ -137,5 +107,5 @@ KERNELS = FormatKernels(
     avx2=dot_q5_0_avx2,
     neon=dot_q5_0_neon,
     avx512vnni=dot4_q5_0_avx512vnni,
-    unpack=unpack_q5_0,
+    codes=_codes,
 )

@@ -7,51 +7,16 @@ value = d * code + m, so a block adds d_a * (d_w * sum(code * a) + m * sum(a)), 
 import numpy as np
 
 from minfer_lib.dot.format_kernels import FormatKernels
-from minfer_lib.dot.parts import (
-    AHEAD,
-    four_16s,
-    four_bits,
-    four_floats,
-    four_halfs,
-    hsum4,
-    hsum8,
-    prefetch_lines,
-    sum_fours,
-)
-from minfer_lib.dot.parts_fours import (
-    activations_of_four,
-    activations_of_one,
-    by_block,
-    fold_two,
-    heads,
-    scales_by_block,
-    times_sums,
-)
-from minfer_lib.dot.parts_tiles import put_32
+from minfer_lib.dot.four_rows import four_16s, four_bits
+from minfer_lib.dot.four_rows_32 import field_shuffles, four_rows_by_fours, scales_by_block
+from minfer_lib.dot.prefetch_ahead import AHEAD
 from minfer_lib.native.jit import inlined
 from minfer_lib.simd.ops import (
-    as_i8,
-    as_u8,
-    as_u16,
-    byte_mask,
-    concat,
-    dpbusd,
-    f16_to_f32,
-    fmadd,
-    high_half,
-    load,
-    load_f16,
-    load_u16,
-    load_u32,
-    low_half,
-    madd,
-    maddubs,
-    prefetch,
-    sdot,
-    splat,
-    to_f32,
-)
-from minfer_lib.simd.registers import f32x4, f32x8, i8x16, i8x32, i16x16, i32x4, i32x16, u8x16, u8x32
+    as_i8, as_u8, as_u16, byte_mask, concat, dpbusd, fmadd, load, load_f16, load_u16, load_u32, madd,
+    maddubs, prefetch, sdot, splat, to_f32,
+)  # fmt: skip
+from minfer_lib.simd.registers import f32x4, f32x8, i8x16, i8x32, i16x16, i32x4, u8x16, u8x32
+from minfer_lib.simd.sums import hsum4, hsum8
 
 
 @inlined
@@ -97,56 +62,26 @@ def dot_q5_1_avx2(w, w_at, a, a_at, n_blocks):
     return hsum8(acc)
 
 
-_HEADS, _LATER_HEADS = heads(24, 0, 2), heads(24, 0, 2, start=16)
+_SHUFFLES, _LATER_SHUFFLES = field_shuffles(24, 0, 2), field_shuffles(24, 0, 2, start=16)
 
 
 @inlined
-def dot4_q5_1_avx512vnni(w, w_at, row_bytes, a, a_at, n_blocks):
-    """Four rows, row_bytes apart from byte w_at on -> four float32, in dot4_q4_1_avx512vnni's order."""
-    ahead = w_at + 3 * row_bytes + AHEAD  # through the rows end to end; the fourth begins three rows on
-    total = splat(f32x4, 0)
-    fours = n_blocks // 4 * 4
-    for b in range(0, fours, 4):
-        prefetch_lines(w, ahead + 96 * b, 384)
-        total = _four_blocks(total, w, w_at + 24 * b, row_bytes, a, a_at + 34 * b)
-    for b in range(fours, n_blocks):
-        prefetch_lines(w, ahead + 96 * b, 96)
-        total = _block(total, w, w_at + 24 * b, row_bytes, a, a_at + 34 * b)
-    return four_floats(total)
+def _scales(w, wb, row_bytes):
+    """See `four_rows_32.py`."""
+    first = scales_by_block(w, wb, row_bytes, _SHUFFLES)
+    return first | scales_by_block(w, wb + 16, row_bytes, _LATER_SHUFFLES)
 
 
 @inlined
-def _four_blocks(total, w, wb, row_bytes, a, ab):
-    """total: f32x4, a row each, + the four blocks from byte wb on of each row, the first by the one at byte ab of a."""
-    low, high, d_a = activations_of_four(a, ab)
-    start = splat(i32x16, 0)
-    x0 = _products(start, w, wb, 24, low, high)
-    x1 = _products(start, w, wb + row_bytes, 24, low, high)
-    x2 = _products(start, w, wb + 2 * row_bytes, 24, low, high)
-    x3 = _products(start, w, wb + 3 * row_bytes, 24, low, high)
-    scales = scales_by_block(w, wb, row_bytes, _HEADS) | scales_by_block(w, wb + 16, row_bytes, _LATER_HEADS)
-    sums = times_sums(1, low, high)
-    d, m = f16_to_f32(low_half(scales)) * d_a, f16_to_f32(high_half(scales))
-    return fold_two(total, d, to_f32(by_block(x0, x1, x2, x3)), m, to_f32(by_block(sums, sums, sums, sums)) * d_a)
-
-
-@inlined
-def _block(total, w, wb, row_bytes, a, ab):
-    """total: f32x4, a row each, + the block at byte wb of each row, by the one at byte ab of a."""
-    low, high = activations_of_one(a, ab)
-    fours = _products(splat(i32x16, 0), w, wb, row_bytes, low, high)
-    d_a = load_f16(a, ab)
-    total = fmadd(four_halfs(w, wb, row_bytes) * d_a, to_f32(sum_fours(fours)), total)
-    return fmadd(four_halfs(w, wb + 2, row_bytes), to_f32(sum_fours(times_sums(1, low, high))) * d_a, total)
-
-
-@inlined
-def _products(start, w, at, step, low, high):
-    """start, i32x16, + the products of four blocks, the first at byte `at` of w, `step` bytes apart."""
-    packed = four_16s(w, at + 8, step)
-    low_codes = packed & 15 | four_bits(w, at + 4, step) & 16
-    high_codes = as_u8(as_u16(packed) >> 4) & 15 | four_bits(w, at + 6, step) & 16
+def _products(start, w, wb, step, low, high):
+    """See `four_rows_32.py`."""
+    packed = four_16s(w, wb + 8, step)
+    low_codes = packed & 15 | four_bits(w, wb + 4, step) & 16
+    high_codes = as_u8(as_u16(packed) >> 4) & 15 | four_bits(w, wb + 6, step) & 16
     return dpbusd(dpbusd(start, low_codes, low), high_codes, high)
+
+
+dot4_q5_1_avx512vnni = four_rows_by_fours("Q5_1", _products, _scales)
 
 
 @inlined
@@ -171,14 +106,11 @@ def dot_q5_1_neon(w, w_at, a, a_at, n_blocks):
 
 
 @inlined
-def unpack_q5_1(w, w_at, n_blocks, row, flip, out, scales):
-    """As unpack_q4_0."""
-    for b in range(n_blocks):
-        wb = w_at + 24 * b
-        packed = load(u8x16, w, wb + 8)
-        nibbles = concat(packed, as_u8(as_u16(packed) >> 4)) & 15
-        put_32(out, b, row, as_i8(nibbles | byte_mask(load_u32(w, wb + 4)) & 16), flip)
-        scales[b, 0, row], scales[b, 1, row] = load_f16(w, wb), load_f16(w, wb + 2)
+def _codes(w, wb):
+    """i8x32: the codes of the block at byte wb."""
+    packed = load(u8x16, w, wb + 8)
+    nibbles = concat(packed, as_u8(as_u16(packed) >> 4)) & 15
+    return as_i8(nibbles | byte_mask(load_u32(w, wb + 4)) & 16)
 
 
 KERNELS = FormatKernels(
@@ -187,5 +119,5 @@ KERNELS = FormatKernels(
     avx2=dot_q5_1_avx2,
     neon=dot_q5_1_neon,
     avx512vnni=dot4_q5_1_avx512vnni,
-    unpack=unpack_q5_1,
+    codes=_codes,
 )

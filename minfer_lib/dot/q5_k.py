@@ -8,27 +8,16 @@ value = d * scale * code - dmin * min: a value term and a min term, as in Q4_K.
 import numpy as np
 
 from minfer_lib.dot.format_kernels import FormatKernels
-from minfer_lib.dot.parts import AHEAD, four_floats, four_halfs, prefetch_lines, twice
-from minfer_lib.dot.parts_k import (
-    activations,
-    both,
-    bsum,
-    four_rows_ahead,
-    four_sums,
-    halves,
-    mins_of_16,
-    scale_min,
-    scale_of_32,
-    scales_mins,
-    shifts,
-    spread_32,
-    sum4,
-    weigh,
-)
-from minfer_lib.dot.parts_tiles import put_digits, put_mins, scaled
+from minfer_lib.dot.four_rows import both
+from minfer_lib.dot.four_rows_k import four_rows_with_mins
+from minfer_lib.dot.k_scales import (
+    bsum, mins_of_16, scale_min, scale_of_32, scale_of_each_16, scales_mins, shifts, spread_32,
+)  # fmt: skip
+from minfer_lib.dot.prefetch_ahead import AHEAD, prefetch_lines
 from minfer_lib.native.jit import inlined
-from minfer_lib.simd.ops import as_i8, as_u8, as_u16, lane, load, load_f16, madd, maddubs, sdot, splat, to_f32
-from minfer_lib.simd.registers import f32x4, i8x16, i8x32, i16x16, i32x4, i32x8, u8x16, u8x32
+from minfer_lib.simd.ops import as_i8, as_u8, as_u16, lane, load, load_f16, madd, maddubs, sdot, splat
+from minfer_lib.simd.registers import i8x16, i8x32, i16x16, i32x4, i32x8, u8x16, u8x32
+from minfer_lib.simd.sums import halves, sum4, twice
 
 
 @inlined
@@ -81,28 +70,8 @@ def dot_q5_k_avx2(w, w_at, a, a_at, n_blocks):
 
 
 @inlined
-def dot4_q5_k_avx512vnni(w, w_at, row_bytes, a, a_at, n_blocks):
-    """Four rows, row_bytes apart from byte w_at on -> four float32, each with the bits of dot_q5_k_scalar."""
-    total = splat(f32x4, 0)
-    for b in range(n_blocks):
-        wb = w_at + 176 * b
-        ab = a_at + 306 * b
-        ahead = four_rows_ahead(w_at, row_bytes, 704 * b)
-        qa, sums = activations(a, ab), load(i16x16, a, ab + 274)
-        v0, m0 = _row(w, wb, ahead, qa, sums)
-        v1, m1 = _row(w, wb + row_bytes, ahead + 176, qa, sums)
-        v2, m2 = _row(w, wb + 2 * row_bytes, ahead + 352, qa, sums)
-        v3, m3 = _row(w, wb + 3 * row_bytes, ahead + 528, qa, sums)
-        d_a = load_f16(a, ab)
-        total = total - four_halfs(w, wb + 2, row_bytes) * d_a * to_f32(four_sums(m0, m1, m2, m3))
-        total = total + four_halfs(w, wb, row_bytes) * d_a * to_f32(halves(four_sums(v0, v1, v2, v3)))
-    return four_floats(total)
-
-
-@inlined
-def _row(w, wb, ahead, qa, sums):
-    """The super-block at byte wb -> (i32x16, i32x8), whose lanes add up to the value term's and the min term's sums."""
-    prefetch_lines(w, ahead, 176)
+def _super_block(w, wb):
+    """See `four_rows_k.py`."""
     packed = scales_mins(w, wb + 4)
     fifths = as_u16(twice(load(u8x32, w, wb + 16))) >> shifts(0, 4)  # code register k: bit k
     one, other = both(u8x32, w, wb + 48, wb + 112), both(u8x32, w, wb + 80, wb + 144)
@@ -112,7 +81,10 @@ def _row(w, wb, ahead, qa, sums):
         other & 15 | as_u8(fifths << 2) & 16,
         as_u8(as_u16(other) >> 4) & 15 | as_u8(fifths << 1) & 16,
     )
-    return weigh(codes, qa, spread_32(packed)), madd(mins_of_16(twice(packed)), sums)
+    return codes, spread_32(packed), mins_of_16(twice(packed))
+
+
+dot4_q5_k_avx512vnni = four_rows_with_mins("Q5_K", _super_block)
 
 
 @inlined
@@ -142,17 +114,22 @@ def dot_q5_k_neon(w, w_at, a, a_at, n_blocks):
 
 
 @inlined
-def unpack_q5_k(w, w_at, n_blocks, row, flip, out, scales):
-    """As unpack_q4_k."""
-    for b in range(n_blocks):
-        wb = w_at + 176 * b
-        put_mins(out, b, row, mins_of_16(twice(scales_mins(w, wb + 4))))
-        fifths = as_u16(load(u8x32, w, wb + 16))
-        for k in range(8):
-            scale, _ = scale_min(w, wb + 4, k)
-            low = as_u8(as_u16(load(u8x32, w, wb + 48 + 32 * (k // 2))) >> 4 * (k % 2)) & 15
-            put_digits(out, b, row, k, scaled(low | as_u8(fifths >> k << 4) & 16, scale, scale), flip)
-        scales[b, 0, row], scales[b, 1, row] = load_f16(w, wb), load_f16(w, wb + 2)
+def _codes(w, wb, k):
+    """i8x32: codes 32 k to 32 k + 31 of the super-block at byte wb."""
+    low = as_u8(as_u16(load(u8x32, w, wb + 48 + 32 * (k // 2))) >> 4 * (k % 2)) & 15
+    return as_i8(low | as_u8(as_u16(load(u8x32, w, wb + 16)) >> k << 4) & 16)
+
+
+@inlined
+def _scales(w, wb):
+    """i16x16: for each 16 codes the scale."""
+    return scale_of_each_16(twice(scales_mins(w, wb + 4)))
+
+
+@inlined
+def _mins(w, wb):
+    """i16x16: for each 16 codes the min."""
+    return mins_of_16(twice(scales_mins(w, wb + 4)))
 
 
 KERNELS = FormatKernels(
@@ -161,5 +138,7 @@ KERNELS = FormatKernels(
     avx2=dot_q5_k_avx2,
     neon=dot_q5_k_neon,
     avx512vnni=dot4_q5_k_avx512vnni,
-    unpack=unpack_q5_k,
+    codes=_codes,
+    scales=_scales,
+    mins=_mins,
 )

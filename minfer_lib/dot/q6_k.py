@@ -11,37 +11,14 @@ activations), which the Q8_K block carries.
 import numpy as np
 
 from minfer_lib.dot.format_kernels import FormatKernels
-from minfer_lib.dot.parts import AHEAD, four_floats, four_halfs, prefetch_lines, twice
-from minfer_lib.dot.parts_k import (
-    activations,
-    both,
-    eight_scales,
-    four_rows_ahead,
-    four_sums,
-    halves,
-    minus,
-    scales_of_16,
-    spread_16,
-    sum4,
-    weigh,
-)
-from minfer_lib.dot.parts_tiles import put_digits, scaled
+from minfer_lib.dot.four_rows import both
+from minfer_lib.dot.four_rows_k import four_rows_symmetric
+from minfer_lib.dot.k_scales import eight_scales, scales_of_16, spread_16
+from minfer_lib.dot.prefetch_ahead import AHEAD, prefetch_lines
 from minfer_lib.native.jit import inlined
-from minfer_lib.simd.ops import (
-    as_i8,
-    as_u8,
-    as_u16,
-    lane,
-    load,
-    load_f16,
-    madd,
-    maddubs,
-    sdot,
-    splat,
-    to_f32,
-    widen,
-)
-from minfer_lib.simd.registers import f32x4, i8x16, i8x32, i16x16, i32x4, i32x8, u8x16, u8x32, u8x64
+from minfer_lib.simd.ops import as_i8, as_u8, as_u16, lane, load, load_f16, madd, maddubs, sdot, splat, widen
+from minfer_lib.simd.registers import i8x16, i8x32, i16x16, i32x4, i32x8, u8x16, u8x32, u8x64
+from minfer_lib.simd.sums import halves, sum4, twice
 
 
 @inlined
@@ -91,28 +68,9 @@ def dot_q6_k_avx2(w, w_at, a, a_at, n_blocks):
 
 
 @inlined
-def dot4_q6_k_avx512vnni(w, w_at, row_bytes, a, a_at, n_blocks):
-    """Four rows, row_bytes apart from byte w_at on -> four float32, each with the bits of dot_q6_k_scalar."""
-    total = splat(f32x4, 0)
-    for b in range(n_blocks):
-        wb = w_at + 210 * b
-        ab = a_at + 306 * b
-        ahead = four_rows_ahead(w_at, row_bytes, 840 * b)
-        qa, sums = activations(a, ab), load(i16x16, a, ab + 274)
-        v0 = _row(w, wb, ahead, qa, sums)
-        v1 = _row(w, wb + row_bytes, ahead + 210, qa, sums)
-        v2 = _row(w, wb + 2 * row_bytes, ahead + 420, qa, sums)
-        v3 = _row(w, wb + 3 * row_bytes, ahead + 630, qa, sums)
-        d = four_halfs(w, wb + 208, row_bytes) * load_f16(a, ab)
-        total = total + d * to_f32(halves(four_sums(v0, v1, v2, v3)))
-    return four_floats(total)
-
-
-@inlined
-def _row(w, wb, ahead, qa, sums):
-    """The super-block at byte wb -> i32x16 whose lanes add up to the sum of scale * (code - 32) * activation."""
-    prefetch_lines(w, ahead, 210)
-    scales = widen(load(i8x16, w, wb + 192))
+def _super_block(w, wb):
+    """See `four_rows_k.py`."""
+    scales = _scales(w, wb)
     one, other = both(u8x32, w, wb, wb + 64), both(u8x32, w, wb + 32, wb + 96)
     high = as_u16(load(u8x64, w, wb + 128))  # code register k: bits 2 k and 2 k + 1
     codes = (
@@ -121,7 +79,10 @@ def _row(w, wb, ahead, qa, sums):
         as_u8(as_u16(one) >> 4) & 15 | as_u8(high) & 0x30,
         as_u8(as_u16(other) >> 4) & 15 | as_u8(high >> 2) & 0x30,
     )
-    return minus(weigh(codes, qa, spread_16(scales)), madd(scales, sums) << 5)
+    return codes, spread_16(scales), scales
+
+
+dot4_q6_k_avx512vnni = four_rows_symmetric("Q6_K", _super_block, shift=5)
 
 
 @inlined
@@ -147,18 +108,18 @@ def dot_q6_k_neon(w, w_at, a, a_at, n_blocks):
 
 
 @inlined
-def unpack_q6_k(w, w_at, n_blocks, row, flip, out, scales):
-    """As unpack_q4_k."""
-    for b in range(n_blocks):
-        wb = w_at + 210 * b
-        for g in range(8):
-            h, k = g // 4, g % 4
-            low = as_u16(load(u8x32, w, wb + 64 * h + 32 * (k % 2)))
-            high = as_u16(load(u8x32, w, wb + 128 + 32 * h))
-            codes = as_i8(as_u8(low >> 4 * (k // 2)) & 15 | as_u8(high >> 2 * k << 4) & 0x30) - 32
-            first, second = np.int8(w[wb + 192 + 2 * g]), np.int8(w[wb + 193 + 2 * g])
-            put_digits(out, b, row, g, scaled(codes, first, second), flip)
-        scales[b, 0, row] = load_f16(w, wb + 208)
+def _codes(w, wb, k):
+    """i8x32: codes 32 k to 32 k + 31 of the super-block at byte wb, with their sign."""
+    h = k // 4
+    low = as_u16(load(u8x32, w, wb + 64 * h + 32 * (k % 2)))
+    high = as_u16(load(u8x32, w, wb + 128 + 32 * h))
+    return as_i8(as_u8(low >> 4 * (k % 4 // 2)) & 15 | as_u8(high >> 2 * (k % 4) << 4) & 0x30) - 32
+
+
+@inlined
+def _scales(w, wb):
+    """i16x16: for each 16 codes the scale."""
+    return widen(load(i8x16, w, wb + 192))
 
 
 KERNELS = FormatKernels(
@@ -167,5 +128,6 @@ KERNELS = FormatKernels(
     avx2=dot_q6_k_avx2,
     neon=dot_q6_k_neon,
     avx512vnni=dot4_q6_k_avx512vnni,
-    unpack=unpack_q6_k,
+    codes=_codes,
+    scales=_scales,
 )

@@ -3,11 +3,13 @@
 import numpy as np
 
 from minfer_lib.dot.format_kernels import FormatKernels
-from minfer_lib.dot.parts import AHEAD, dot_fours, four_16s, four_floats, four_halfs, hsum4, hsum8, sum_fours
-from minfer_lib.dot.parts_tiles import put_32
+from minfer_lib.dot.four_rows import four_16s
+from minfer_lib.dot.four_rows_32 import four_rows_by_block
+from minfer_lib.dot.prefetch_ahead import AHEAD
 from minfer_lib.native.jit import inlined
-from minfer_lib.simd.ops import as_u8, fmadd, load, load_f16, madd, maddubs, prefetch, sdot, sign, splat, to_f32
-from minfer_lib.simd.registers import f32x4, f32x8, i8x16, i8x32, i16x16, i32x4, u8x64
+from minfer_lib.simd.ops import as_u8, dpbusd, fmadd, load, load_f16, madd, maddubs, prefetch, sdot, sign, splat, to_f32
+from minfer_lib.simd.registers import f32x4, f32x8, i8x16, i8x32, i16x16, i32x4
+from minfer_lib.simd.sums import hsum4, hsum8
 
 
 @inlined
@@ -47,27 +49,13 @@ def dot_q8_0_avx2(w, w_at, a, a_at, n_blocks):
 
 
 @inlined
-def dot4_q8_0_avx512vnni(w, w_at, row_bytes, a, a_at, n_blocks):
-    """Four rows, row_bytes apart from byte w_at on -> four float32.
+def _products(start, w, wb, step, low, high):
+    """See `four_rows_32.py`. dpbusd takes unsigned weights: w + 128 is w with its top bit flipped."""
+    products = dpbusd(start, four_16s(w, wb + 2, step) ^ 128, low)
+    return dpbusd(products, four_16s(w, wb + 18, step) ^ 128, high)
 
-    dpbusd takes unsigned weights: w + 128, which is w with its top bit flipped, and the sum of w * a = the sum of
-    (w + 128) * a, minus 128 * sum of a, which all rows share. In dot4_q4_0_avx512vnni's order.
-    """
-    ahead = w_at + 3 * row_bytes + AHEAD  # through the rows end to end; the fourth begins three rows on
-    total = splat(f32x4, 0)
-    for b in range(n_blocks):
-        wb = w_at + 34 * b
-        ab = a_at + 34 * b
-        prefetch(w, ahead + 136 * b)
-        prefetch(w, ahead + 136 * b + 64)
-        prefetch(w, ahead + 136 * b + 128)
-        qa_low, qa_high = load(i8x16, a, ab + 2), load(i8x16, a, ab + 18)
-        low, high = four_16s(w, wb + 2, row_bytes) ^ 128, four_16s(w, wb + 18, row_bytes) ^ 128
-        offsets = splat(u8x64, 128)
-        fours = dot_fours(low, high, qa_low, qa_high) - dot_fours(offsets, offsets, qa_low, qa_high)
-        d = four_halfs(w, wb, row_bytes) * load_f16(a, ab)
-        total = fmadd(d, to_f32(sum_fours(fours)), total)
-    return four_floats(total)
+
+dot4_q8_0_avx512vnni = four_rows_by_block("Q8_0", _products, offset=128)
 
 
 @inlined
@@ -86,12 +74,9 @@ def dot_q8_0_neon(w, w_at, a, a_at, n_blocks):
 
 
 @inlined
-def unpack_q8_0(w, w_at, n_blocks, row, flip, out, scales):
-    """As unpack_q4_0."""
-    for b in range(n_blocks):
-        wb = w_at + 34 * b
-        put_32(out, b, row, load(i8x32, w, wb + 2), flip)
-        scales[b, 0, row] = load_f16(w, wb)
+def _codes(w, wb):
+    """i8x32: the codes of the block at byte wb."""
+    return load(i8x32, w, wb + 2)
 
 
 KERNELS = FormatKernels(
@@ -100,5 +85,5 @@ KERNELS = FormatKernels(
     avx2=dot_q8_0_avx2,
     neon=dot_q8_0_neon,
     avx512vnni=dot4_q8_0_avx512vnni,
-    unpack=unpack_q8_0,
+    codes=_codes,
 )

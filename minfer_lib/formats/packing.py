@@ -9,7 +9,37 @@ The second rule is for the 12 bytes in which Q4_K and Q5_K keep 8 scales and 8 m
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+
+
+class CodeBits(NamedTuple):
+    """How a field of FORMATS holds bits of codes: by the first rule, bits shift, shift + 1, … of each code."""
+
+    run: int
+    bits: int
+    shift: int = 0
+
+
+def unpack_codes(fields: tuple, blocks: np.ndarray) -> np.ndarray:
+    """The codes of a record array [n], uint8[n, block_values], put together from all of its fields that hold any."""
+    codes = np.uint8(0)
+    for field in fields:
+        if isinstance(field.packing, CodeBits):
+            run, bits, shift = field.packing
+            packed = np.ascontiguousarray(blocks[field.name]).view(np.uint8).reshape(len(blocks), -1)
+            codes = unpack(packed, run, bits) << shift | codes
+    return codes
+
+
+def pack_codes(fields: tuple, codes: np.ndarray, blocks: np.ndarray) -> None:
+    """The inverse: write uint8[n, block_values] into the fields that hold bits of codes."""
+    for field in fields:
+        if isinstance(field.packing, CodeBits):
+            run, bits, shift = field.packing
+            packed = pack(codes >> shift & (1 << bits) - 1, run, bits)
+            blocks[field.name] = packed.view(field.dtype).reshape(blocks[field.name].shape)
 
 
 def unpack(packed: np.ndarray, run: int, bits: int) -> np.ndarray:

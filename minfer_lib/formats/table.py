@@ -6,6 +6,7 @@ activation blocks and have no id in a file; ggml's 292-byte block is "Q8_K_GGML"
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -13,6 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from minfer_lib.errors import GgufError, UnsupportedError
+from minfer_lib.formats import decoders, scale_bits
+from minfer_lib.formats.packing import CodeBits
+from minfer_lib.formats.scale_bits import ScaleBits
 
 
 class Field(NamedTuple):
@@ -22,6 +26,7 @@ class Field(NamedTuple):
     offset: int
     dtype: np.dtype
     count: int
+    packing: CodeBits | Callable[[int], list[ScaleBits]] | None = None  # None: each value is a number of its own
 
 
 @dataclass(frozen=True)
@@ -34,10 +39,16 @@ class Format:
     block_bytes: int
     fields: tuple[Field, ...]
     activation: str | None  # the activation format its dot takes; None: float32 activations, or not a weight format
+    decode: Callable[[Format, np.ndarray], np.ndarray]  # its decoder: see decoders.py
+    zero_code: int = 0  # the code that stands for 0, where codes are unsigned and nothing is added
 
     @property
     def bits_per_weight(self) -> float:
         return 8 * self.block_bytes / self.block_values
+
+    def offset(self, field: str) -> int:
+        """Byte of a block at which `field` begins."""
+        return next(f.offset for f in self.fields if f.name == field)
 
     @property
     def has_min(self) -> bool:
@@ -56,40 +67,65 @@ class Format:
         return n_values // self.block_values * self.block_bytes
 
 
-def _format(name: str, type_id: int | None, values: int, activation: str | None, *fields: tuple) -> Format:
-    """Lay `fields` (name, dtype, count) one after the other: ggml's blocks are packed, without padding."""
+def _format(
+    name: str,
+    type_id: int | None,
+    values: int,
+    activation: str | None,
+    decode: Callable,
+    *fields: tuple,
+    zero_code: int = 0,
+) -> Format:
+    """Lay `fields` (name, dtype, count, packing) one after the other: ggml's blocks are packed, without padding."""
     placed, offset = [], 0
-    for field, dtype, count in fields:
-        placed.append(Field(field, offset, np.dtype(dtype), count))
+    for field, dtype, count, *packing in fields:
+        placed.append(Field(field, offset, np.dtype(dtype), count, *packing))
         offset += np.dtype(dtype).itemsize * count
-    return Format(name, type_id, values, offset, tuple(placed), activation)
+    return Format(name, type_id, values, offset, tuple(placed), activation, decode, zero_code)
 
 
 _F16, _U8, _I8 = "<f2", "u1", "i1"
-_D = ("d", _F16, 1)
+_D, _M, _DMIN = ("d", _F16, 1), ("m", _F16, 1), ("dmin", _F16, 1)
+
+# Bits of codes
+_NIBBLES, _FIFTHS = ("qs", _U8, 16, CodeBits(16, 4)), ("qh", "<u4", 1, CodeBits(1, 1, 4))
+_K_TWO_BITS, _K_NIBBLES = ("qs", _U8, 64, CodeBits(32, 2)), ("qs", _U8, 128, CodeBits(32, 4))
+_K_THIRDS, _K_FIFTHS = ("hmask", _U8, 32, CodeBits(32, 1, 2)), ("qh", _U8, 32, CodeBits(32, 1, 4))
+_Q6_LOW, _Q6_HIGH = ("ql", _U8, 128, CodeBits(64, 4)), ("qh", _U8, 64, CodeBits(32, 2, 4))
+
+_PAIRS = ("scales", _U8, 12, scale_bits.six_bit_pairs)
 
 FORMATS: dict[str, Format] = {
     row.name: row
     for row in (
-        _format("F32", 0, 1, None, ("value", "<f4", 1)),
-        _format("F16", 1, 1, None, ("value", _F16, 1)),
-        _format("BF16", 30, 1, None, ("value", "<u2", 1)),  # the upper half of a float32
-        _format("Q4_0", 2, 32, "Q8_0", _D, ("qs", _U8, 16)),
-        _format("Q4_1", 3, 32, "Q8_0", _D, ("m", _F16, 1), ("qs", _U8, 16)),
-        _format("Q5_0", 6, 32, "Q8_0", _D, ("qh", "<u4", 1), ("qs", _U8, 16)),
-        _format("Q5_1", 7, 32, "Q8_0", _D, ("m", _F16, 1), ("qh", "<u4", 1), ("qs", _U8, 16)),
-        _format("Q8_0", 8, 32, "Q8_0", _D, ("qs", _I8, 32)),
-        _format("Q8_1", 9, 32, None, _D, ("s", _F16, 1), ("qs", _I8, 32)),
-        _format("Q2_K", 10, 256, "Q8_K", ("scales", _U8, 16), ("qs", _U8, 64), _D, ("dmin", _F16, 1)),
-        _format("Q3_K", 11, 256, "Q8_K", ("hmask", _U8, 32), ("qs", _U8, 64), ("scales", _U8, 12), _D),
-        _format("Q4_K", 12, 256, "Q8_K", _D, ("dmin", _F16, 1), ("scales", _U8, 12), ("qs", _U8, 128)),
-        _format("Q5_K", 13, 256, "Q8_K", _D, ("dmin", _F16, 1), ("scales", _U8, 12), ("qh", _U8, 32), ("qs", _U8, 128)),
-        _format("Q6_K", 14, 256, "Q8_K", ("ql", _U8, 128), ("qh", _U8, 64), ("scales", _I8, 16), _D),
-        _format("Q8_K_GGML", 15, 256, None, ("d", "<f4", 1), ("qs", _I8, 256), ("bsums", "<i2", 16)),
-        _format("Q8_K", None, 256, None, _D, ("qs", _I8, 256), ("zero", _U8, 16), ("bsums", "<i2", 16)),
-        _format("Q8_0_PAD40", None, 32, None, _D, ("zero", _U8, 2), ("qs", _I8, 32), ("sum", "<i4", 1)),
+        _format("F32", 0, 1, None, decoders.floats, ("value", "<f4", 1)),
+        _format("F16", 1, 1, None, decoders.floats, ("value", _F16, 1)),
+        _format("BF16", 30, 1, None, decoders.bf16, ("value", "<u2", 1)),  # the upper half of a float32
+        _format("Q4_0", 2, 32, "Q8_0", decoders.symmetric, _D, _NIBBLES, zero_code=8),
+        _format("Q4_1", 3, 32, "Q8_0", decoders.with_min, _D, _M, _NIBBLES),
+        _format("Q5_0", 6, 32, "Q8_0", decoders.symmetric, _D, _FIFTHS, _NIBBLES, zero_code=16),
+        _format("Q5_1", 7, 32, "Q8_0", decoders.with_min, _D, _M, _FIFTHS, _NIBBLES),
+        _format("Q8_0", 8, 32, "Q8_0", decoders.q8, _D, ("qs", _I8, 32)),
+        _format("Q8_1", 9, 32, None, decoders.q8, _D, ("s", _F16, 1), ("qs", _I8, 32)),
+        _format(
+            "Q2_K", 10, 256, "Q8_K", decoders.q2_k,
+            ("scales", _U8, 16, scale_bits.nibbles), _K_TWO_BITS, _D, _DMIN,
+        ),
+        _format(
+            "Q3_K", 11, 256, "Q8_K", decoders.q3_k,
+            _K_THIRDS, _K_TWO_BITS, ("scales", _U8, 12, scale_bits.six_bits), _D, zero_code=4,
+        ),
+        _format("Q4_K", 12, 256, "Q8_K", decoders.q4_k, _D, _DMIN, _PAIRS, _K_NIBBLES),
+        _format("Q5_K", 13, 256, "Q8_K", decoders.q4_k, _D, _DMIN, _PAIRS, _K_FIFTHS, _K_NIBBLES),
+        _format(
+            "Q6_K", 14, 256, "Q8_K", decoders.q6_k,
+            _Q6_LOW, _Q6_HIGH, ("scales", _I8, 16, scale_bits.whole), _D, zero_code=32,
+        ),
+        _format("Q8_K_GGML", 15, 256, None, decoders.q8, ("d", "<f4", 1), ("qs", _I8, 256), ("bsums", "<i2", 16)),
+        _format("Q8_K", None, 256, None, decoders.q8, _D, ("qs", _I8, 256), ("zero", _U8, 16), ("bsums", "<i2", 16)),
+        _format("Q8_0_PAD40", None, 32, None, decoders.q8, _D, ("zero", _U8, 2), ("qs", _I8, 32), ("sum", "<i4", 1)),
     )
-}
+}  # fmt: skip
 
 WEIGHT_FORMATS = tuple(name for name, row in FORMATS.items() if row.activation or row.block_values == 1)
 

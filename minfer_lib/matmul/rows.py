@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from minfer_lib.dot.kernel_key import dot_rows
-from minfer_lib.dot.parts import AHEAD, prefetch_lines
+from minfer_lib.dot.prefetch_ahead import AHEAD, prefetch_lines
 from minfer_lib.native.address import bytes_at, floats_at
 from minfer_lib.native.jit import kernel
 

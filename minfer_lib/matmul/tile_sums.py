@@ -1,11 +1,11 @@
 """The products of 16 rows of weights and 16 tokens, as exact integers: int32[16, 16], from AMX or from vpdpbusd.
 
-codes: 16 rows as `dot/parts_tiles.py` lays them out, with their sign for AMX and + 128 for vpdpbusd, whose first side
+codes: 16 rows as `tile_layout.py` lays them out, with their sign for AMX and + 128 for vpdpbusd, whose first side
 is unsigned. panel: 16 tokens as `panels.py` does. Both: uint8[:]. sums: uint8[:], rows of 64 bytes.
 """
 
-from minfer_lib.dot.parts_tiles import DIGIT, SUPER, TILE_32, TILE_64
 from minfer_lib.matmul.panels import BLOCK_32, BLOCK_256, OFFSETS_32, OFFSETS_256
+from minfer_lib.matmul.tile_layout import DIGIT, SUPER, TILE_32, TILE_64
 from minfer_lib.native.jit import inlined
 from minfer_lib.simd.amx import (
     shapes,

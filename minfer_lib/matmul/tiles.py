@@ -1,6 +1,6 @@
 """Many tokens at once: 16 rows of weights are unpacked once, then multiplied with 16 tokens at a time.
 
-    codes     16 rows of weights, unpacked               `dot/parts_tiles.py`
+    codes     16 rows of weights, unpacked               `tile_layout.py`
     panels    the activations, 16 tokens each            `panels.py`
     sums      int32[16 rows, 16 tokens] of a block       `tile_sums.py`: one AMX instruction, or vpdpbusd
     total     float32[16 rows, 16 tokens]                block after block, the sums are folded into it
@@ -14,11 +14,11 @@ from __future__ import annotations
 from numba.extending import overload
 
 from minfer_lib.dot.kernel_key import KernelKey
-from minfer_lib.dot.parts import prefetch_lines
-from minfer_lib.dot.parts_tiles import MINS, ROWS, SUPER, TILE_32, TILE_64, UNSIGNED
+from minfer_lib.dot.prefetch_ahead import prefetch_lines
 from minfer_lib.dot.registry import KERNELS
 from minfer_lib.formats.table import FORMATS
 from minfer_lib.matmul.panels import BLOCK_32, BLOCK_256, D_32, D_256, PAIRS, SUMS, TOKENS
+from minfer_lib.matmul.tile_layout import MINS, ROWS, SUPER, TILE_32, TILE_64, UNSIGNED, unpacker
 from minfer_lib.matmul.tile_sums import (
     SHAPES_32,
     SHAPES_256,
@@ -44,7 +44,7 @@ _SUMS, _TOTAL, _TURNED, _SCALES = 0, 8 * TILE_64, 9 * TILE_64, 10 * TILE_64
 
 def tiles_for(format_: str) -> KernelKey | None:
     """How this CPU multiplies weights of `format_` with many tokens; None: as with one, row by row."""
-    if KERNELS[format_].unpack is None or "avx512vnni" not in isas():
+    if KERNELS[format_].codes is None or "avx512vnni" not in isas():
         return None
     return KernelKey(format_, "amx" if has_amx() else "avx512vnni")
 
@@ -263,7 +263,7 @@ def _block_sizes(tiles):
 
 @overload(unpack_row)
 def _unpack_row(tiles, w, w_at, n_blocks, row, codes, scales):
-    unpack, flip = KERNELS[tiles.format].unpack, 0 if tiles.isa == "amx" else UNSIGNED
+    unpack, flip = unpacker(tiles.format), 0 if tiles.isa == "amx" else UNSIGNED
     return lambda tiles, w, w_at, n_blocks, row, codes, scales: unpack(w, w_at, n_blocks, row, flip, codes, scales)
 
 

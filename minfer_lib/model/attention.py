@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from minfer_lib.dot.parts import hsum8
 from minfer_lib.native.jit import inlined, kernel
 from minfer_lib.simd.exp import exp8
 from minfer_lib.simd.ops import (
@@ -22,6 +21,7 @@ from minfer_lib.simd.ops import (
     store,
 )
 from minfer_lib.simd.registers import f32x8, u16x8
+from minfer_lib.simd.sums import hsum8
 
 
 @kernel

@@ -8,7 +8,7 @@ import numpy as np
 
 from minfer_lib.dot.kernel_key import kernel_for
 from minfer_lib.errors import GgufError, UnsupportedError
-from minfer_lib.formats.decode import DECODERS, dequantize
+from minfer_lib.formats.decode import dequantize
 from minfer_lib.formats.gguf import Gguf, Tensor, row_tensor
 from minfer_lib.matmul.product import Matrix
 from minfer_lib.model.config import Config
@@ -55,8 +55,6 @@ def read_weights(gguf: Gguf, config: Config) -> Weights:
     take = _Taker(gguf)
     c = config
     embedding = take.tensor("token_embd.weight", (_n_tokens(gguf), c.width))
-    if embedding.format not in DECODERS:
-        raise UnsupportedError(f"token_embd.weight is {embedding.format}, and decoding that is not built yet.")
     layers = tuple(_layer(take, c, f"blk.{i}.") for i in range(c.n_layers))
     output_norm = take.vector("output_norm.weight", c.width)
     output = "output.weight" if "output.weight" in gguf.tensors else "token_embd.weight"

@@ -46,10 +46,15 @@ def inlined(function: Callable) -> Callable:
     return _compiled(function, forceinline=True)
 
 
-def _compiled(function: Callable, **options) -> Callable:
+def composed(function: Callable) -> Callable:
+    """As @inlined, for what is given other kernels to call: compiled into its callers, and only they are cached."""
+    return _compiled(function, forceinline=True, cache=False)
+
+
+def _compiled(function: Callable, cache: bool = True, **options) -> Callable:
     outer, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(CACHE_DIR)
     try:
-        return numba.njit(nogil=True, cache=True, error_model="numpy", **options)(function)
+        return numba.njit(nogil=True, cache=cache, error_model="numpy", **options)(function)
     finally:
         numba.config.CACHE_DIR = outer
 

@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from minfer_lib.formats.packing import pack
+from minfer_lib.formats.packing import pack_codes
+from minfer_lib.formats.table import FORMATS
 
 
 def _inverse(d: np.ndarray) -> np.ndarray:
@@ -56,27 +57,20 @@ def _asymmetric(x: np.ndarray, blocks: np.ndarray, most: int) -> np.ndarray:
     return np.minimum(most, _whole((x - low) * _inverse(d) + np.float32(0.5))).astype(np.uint8)
 
 
-def _fifth_bits(codes: np.ndarray) -> np.ndarray:
-    """uint8[n_blocks, 32] -> uint32[n_blocks]: bit i is bit 4 of code i."""
-    return pack(codes >> 4, 1, 1).view("<u4")[:, 0]
-
-
 def _q4_0(x: np.ndarray, blocks: np.ndarray) -> None:
-    blocks["qs"] = pack(_symmetric(x, blocks, 8), 16, 4)
+    pack_codes(FORMATS["Q4_0"].fields, _symmetric(x, blocks, 8), blocks)
 
 
 def _q4_1(x: np.ndarray, blocks: np.ndarray) -> None:
-    blocks["qs"] = pack(_asymmetric(x, blocks, 15), 16, 4)
+    pack_codes(FORMATS["Q4_1"].fields, _asymmetric(x, blocks, 15), blocks)
 
 
 def _q5_0(x: np.ndarray, blocks: np.ndarray) -> None:
-    codes = _symmetric(x, blocks, 16)
-    blocks["qs"], blocks["qh"] = pack(codes & 15, 16, 4), _fifth_bits(codes)
+    pack_codes(FORMATS["Q5_0"].fields, _symmetric(x, blocks, 16), blocks)
 
 
 def _q5_1(x: np.ndarray, blocks: np.ndarray) -> None:
-    codes = _asymmetric(x, blocks, 31)
-    blocks["qs"], blocks["qh"] = pack(codes & 15, 16, 4), _fifth_bits(codes)
+    pack_codes(FORMATS["Q5_1"].fields, _asymmetric(x, blocks, 31), blocks)
 
 
 def _q8(x: np.ndarray, blocks: np.ndarray) -> np.ndarray:

@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from minfer_lib.formats.packing import pack, pack_scales_mins
+from minfer_lib.formats.packing import pack, pack_codes, pack_scales_mins
+from minfer_lib.formats.table import FORMATS
 from minfer_lib.native.jit import kernel
 from minfer_lib.quantize.search import (
     GROUP_MAX_EPS,
@@ -126,34 +127,31 @@ Q5_K_SEARCH = (np.float32(-0.5), np.float32(0.1), 15, False)
 def _q2_k(x: np.ndarray, blocks: np.ndarray) -> None:
     codes, scales, mins = _with_mins(x, blocks, 16, 3, 15, *Q2_K_SEARCH)
     blocks["scales"] = scales | mins << 4
-    blocks["qs"] = pack(codes, 32, 2)
+    pack_codes(FORMATS["Q2_K"].fields, codes, blocks)
 
 
 def _q3_k(x: np.ndarray, blocks: np.ndarray) -> None:
     codes, scales = _symmetric(x, blocks, 4, 32, 32, True)
     scales = scales.view(np.uint8)
     blocks["scales"] = np.concatenate([pack(scales & 15, 8, 4), pack(scales >> 4, 4, 2)], axis=1)
-    blocks["qs"] = pack(codes & 3, 32, 2)
-    blocks["hmask"] = pack(codes >> 2, 32, 1)
+    pack_codes(FORMATS["Q3_K"].fields, codes, blocks)
 
 
 def _q4_k(x: np.ndarray, blocks: np.ndarray) -> None:
     codes, scales, mins = _with_mins(x, blocks, 32, 15, 63, *Q4_K_SEARCH)
     blocks["scales"] = pack_scales_mins(scales, mins)
-    blocks["qs"] = pack(codes, 32, 4)
+    pack_codes(FORMATS["Q4_K"].fields, codes, blocks)
 
 
 def _q5_k(x: np.ndarray, blocks: np.ndarray) -> None:
     codes, scales, mins = _with_mins(x, blocks, 32, 31, 63, *Q5_K_SEARCH)
     blocks["scales"] = pack_scales_mins(scales, mins)
-    blocks["qs"] = pack(codes & 15, 32, 4)
-    blocks["qh"] = pack(codes >> 4, 32, 1)
+    pack_codes(FORMATS["Q5_K"].fields, codes, blocks)
 
 
 def _q6_k(x: np.ndarray, blocks: np.ndarray) -> None:
     codes, blocks["scales"] = _symmetric(x, blocks, 32, 128, 0, False)
-    blocks["ql"] = pack(codes & 15, 64, 4)
-    blocks["qh"] = pack(codes >> 4, 32, 2)
+    pack_codes(FORMATS["Q6_K"].fields, codes, blocks)
 
 
 @kernel

@@ -1,8 +1,8 @@
 """The instructions that kernels are written in: for each its typing, its LLVM, and its meaning in NumPy, once.
 
 A kernel reads `maddubs(u, s)` or `q & 15`; numba compiles just that instruction, and `step.py` runs the NumPy. Here
-stands what computes, but for `products.py`; `memory.py` and `lanes.py` have the loads and the moves. A kernel imports
-all from here.
+stands what computes, but for `products.py`; `memory.py`, `lanes.py` and `views.py` have the loads, the moves and the
+views. A kernel imports all from here.
 """
 
 from __future__ import annotations
@@ -16,12 +16,6 @@ from numba.core.typing.templates import signature
 
 from minfer_lib.simd.instruction import alike, call_llvm, instruction, one_register, operator_instruction, wide
 from minfer_lib.simd.lanes import (
-    as_f32,
-    as_i8,
-    as_i16,
-    as_i32,
-    as_u8,
-    as_u16,
     byte_mask,
     concat,
     even_eights_first,
@@ -33,17 +27,16 @@ from minfer_lib.simd.lanes import (
     in_order,
     lane,
     low_half,
-    narrow,
     odd_lanes,
     shuffle,
     splat,
-    widen,
     zip_high,
     zip_low,
 )  # fmt: skip
 from minfer_lib.simd.memory import load, load_bf16, load_f16, load_f32, load_u16, load_u32, prefetch, store
 from minfer_lib.simd.products import add_pairs, dpbusd, dpwssd, madd, maddubs, sdot
 from minfer_lib.simd.registers import Register, i8x32, i16x16, i32x8
+from minfer_lib.simd.views import as_f32, as_i8, as_i16, as_i32, as_u8, as_u16, narrow, widen
 
 __all__ = [
     "add_pair", "add_pairs", "andnot", "as_f32", "as_i16", "as_i32", "as_i8", "as_u16", "as_u8", "byte_mask", "concat",

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
+from random_blocks import random_activation_row, random_row
 
 import minfer_lib as mf
 from minfer_lib.dot.kernel_key import KernelKey, dot_row, kernel_for
@@ -16,25 +17,6 @@ FLOATS = ("F32", "F16", "BF16")
 KS = (32, 96, 160)
 
 f32 = np.float32
-
-
-def a_row(rng, k):
-    """Any Q8_0 activation row: codes in [-127, 127], one block's scale unlike another's."""
-    blocks = np.empty((k // 32, 34), np.uint8)
-    blocks[:, :2] = rng.uniform(-0.1, 0.1, (k // 32, 1)).astype(np.float16).view(np.uint8)
-    blocks[:, 2:] = rng.integers(-127, 128, (k // 32, 32), dtype=np.int8).view(np.uint8)
-    return blocks.reshape(-1)
-
-
-def w_row(rng, name, k):
-    """Any weight bytes at all, but for the f16 fields, which are tame."""
-    row = mf.FORMATS[name]
-    blocks = rng.integers(0, 256, (k // row.block_values, row.block_bytes), dtype=np.uint8)
-    for field in row.fields:
-        if field.name in ("d", "m"):
-            values = rng.uniform(-0.1, 0.1, (len(blocks), 1)).astype(np.float16)
-            blocks[:, field.offset : field.offset + 2] = values.view(np.uint8)
-    return blocks.reshape(-1)
 
 
 def parts(name, raw):
@@ -70,7 +52,7 @@ def exact(name, w, a):
 def test_scalar_is_the_documented_sum_to_the_bit(name, k):
     rng = np.random.default_rng(k)
     for _ in range(20):
-        w, a = w_row(rng, name, k), a_row(rng, k)
+        w, a = random_row(name, k, rng), random_activation_row("Q8_0", k, rng)
         assert f32(mf.dot(name, w, a, isa="scalar")) == documented(name, w, a)
 
 
@@ -79,7 +61,7 @@ def test_scalar_multiplies_the_weights_scale_first(name):
     """Large integer sums need more than float32's 24 bits after one scale: the order of the two products shows."""
     rng, shows = np.random.default_rng(9), 0
     for _ in range(200):
-        w, a = w_row(rng, name, 32), a_row(rng, 32)
+        w, a = random_row(name, 32, rng), random_activation_row("Q8_0", 32, rng)
         (scales, codes), blocks = parts(name, w), a.reshape(-1, 34)
         blocks[:, 2:] = (
             (np.where(codes < 0, -1, 1) * rng.integers(100, 128, codes.shape)).astype(np.int8).view(np.uint8)
@@ -98,7 +80,7 @@ def test_every_kernel_set_is_the_product_of_the_decoded_rows(name, k, isa):
     """1e0 off is a layout fault, 1e-6 is rounding."""
     rng = np.random.default_rng(k + 1)
     for _ in range(20):
-        w, a = w_row(rng, name, k), a_row(rng, k)
+        w, a = random_row(name, k, rng), random_activation_row("Q8_0", k, rng)
         right, size = exact(name, w, a)
         assert abs(mf.dot(name, w, a, isa) - right) <= 2e-6 * size
 
@@ -190,15 +172,9 @@ def at_offset(dot, w, w_at, a, a_at, n_blocks):
 def test_rows_that_begin_anywhere_in_a_buffer(name, isa):
     if isa not in mf.isas():
         pytest.skip(f"this CPU has no {isa}")
-    rng = np.random.default_rng(2)
-    row, k = mf.FORMATS[name], 96
-    if row.activation == "Q8_0":
-        w, a = w_row(rng, name, k), a_row(rng, k)
-    elif row.activation is None:
-        w = rng.integers(0, 60, row.row_bytes(k), dtype=np.uint8)
-        a = rng.standard_normal(k).astype(f32).view(np.uint8)
-    else:
-        pytest.skip("not yet")
+    rng, row = np.random.default_rng(2), mf.FORMATS[name]
+    k = 3 * max(32, row.block_values)
+    w, a = random_row(name, k, rng), random_activation_row(row.activation, k, rng)
     right = mf.dot(name, w, a, isa)
     for w_at, a_at in ((1, 0), (0, 1), (3, 5), (64, 33)):
         w_buffer = np.concatenate([np.full(w_at, 255, np.uint8), w, np.full(9, 255, np.uint8)])
@@ -208,7 +184,7 @@ def test_rows_that_begin_anywhere_in_a_buffer(name, isa):
 
 def test_a_strided_or_read_only_row():
     rng = np.random.default_rng(4)
-    w, a = w_row(rng, "Q4_0", 96), a_row(rng, 96)
+    w, a = random_row("Q4_0", 96, rng), random_activation_row("Q8_0", 96, rng)
     right = mf.dot("Q4_0", w, a)
     spread = np.zeros((w.size, 2), np.uint8)
     spread[:, 1] = w

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numba import njit
+from random_blocks import random_activations, random_blocks
 
 import minfer_lib as mf
 from minfer_lib.dot.format_kernels import ROWS_AT_ONCE
-from minfer_lib.dot.kernel_key import KernelKey, dot_row
 from minfer_lib.dot.registry import DOTS, KERNELS
 from minfer_lib.simd.asm import DOT, DOT4, disassembly
 from minfer_lib.simd.step import step
@@ -21,22 +20,8 @@ ROWS = ("normal", "outliers", "positive", "zeros", "ties", "spike", "tiny", "con
 f32 = np.float32
 
 
-def w_blocks(rng, name, n):
-    """Any bytes at all, but for the f16 fields, which are tame. A record array of n super-blocks."""
-    row = mf.FORMATS[name]
-    blocks = rng.integers(0, 256, n * row.block_bytes, dtype=np.uint8).view(row.dtype)
-    for field in {"d", "dmin"} & {*blocks.dtype.names}:
-        blocks[field] = rng.uniform(-0.1, 0.1, n)
-    return blocks
-
-
 def a_blocks(rng, n, codes=None):
-    """A Q8_K row of any codes in [-127, 127], with the sums that belong to them."""
-    blocks = np.zeros(n, mf.FORMATS["Q8_K"].dtype)
-    blocks["d"] = rng.uniform(-0.1, 0.1, n)
-    blocks["qs"] = rng.integers(-127, 128, (n, 256)) if codes is None else codes
-    blocks["bsums"] = blocks["qs"].reshape(n, 16, 16).sum(axis=2, dtype=np.int64)
-    return blocks
+    return random_activations("Q8_K", 256 * n, rng, codes)
 
 
 def raw(blocks):
@@ -147,7 +132,7 @@ def test_every_kernel_set_gives_the_documented_bits(name, k):
     """1e0 off is a layout fault, 1e-6 is rounding; here nothing is off at all."""
     rng = np.random.default_rng(k)
     for _ in range(10 if k < 2000 else 2):
-        w, a = w_blocks(rng, name, k // 256), a_blocks(rng, k // 256)
+        w, a = random_blocks(name, k // 256, rng), a_blocks(rng, k // 256)
         right = documented(name, w, a)
         assert {isa: f32(mf.dot(name, raw(w), raw(a), isa)) for isa in HERE} == dict.fromkeys(HERE, right)
         products = terms(name, raw(w), "Q8_K", raw(a))
@@ -159,7 +144,7 @@ def test_every_kernel_set_gives_the_documented_bits(name, k):
 def test_stepped_kernels_give_the_documented_bits(name, isa):
     rng = np.random.default_rng(1)
     for n in (1, 2, 3):
-        w, a = w_blocks(rng, name, n), a_blocks(rng, n)
+        w, a = random_blocks(name, n, rng), a_blocks(rng, n)
         results, flagged = stepped(name, isa, raw(w), raw(a))
         assert {*results} == {documented(name, w, a)} and flagged == []
 
@@ -171,7 +156,7 @@ def test_nothing_saturates_at_the_extremes(name, isa):
     rng = np.random.default_rng(2)
     one = {field: 2.0**-12 for field in ("d", "dmin")}
     for byte in (0, 0x7F, 0x80, 0xFF):
-        w = w_blocks(rng, name, 1)
+        w = random_blocks(name, 1, rng)
         raw(w)[:] = byte
         for field in {*one} & {*w.dtype.names}:
             w[field] = one[field]
@@ -190,7 +175,7 @@ def test_integers_are_exact(name):
     """Scales of 1 and sums below 2**24: the number is the integer itself."""
     rng = np.random.default_rng(3)
     for _ in range(20):
-        w, a = w_blocks(rng, name, 1), a_blocks(rng, 1, rng.integers(-10, 11, 256))
+        w, a = random_blocks(name, 1, rng), a_blocks(rng, 1, rng.integers(-10, 11, 256))
         w["d"], a["d"] = 1, 1
         if "dmin" in w.dtype.names:
             w["dmin"] = 0
@@ -204,7 +189,7 @@ def test_integers_are_exact(name):
 def test_two_different_super_blocks(name):
     """Each block's own scales, codes and activations count, at its own place."""
     rng = np.random.default_rng(4)
-    w, a = w_blocks(rng, name, 2), a_blocks(rng, 2)
+    w, a = random_blocks(name, 2, rng), a_blocks(rng, 2)
     one, other = (mf.dot(name, raw(w[i : i + 1]), raw(a[i : i + 1])) for i in range(2))
     assert one != other
     assert mf.dot(name, raw(w), raw(a)) == documented(name, w, a)
@@ -232,7 +217,7 @@ def test_any_bytes_with_any_scales(data):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_nan_in_any_block_reaches_the_sum(name, field):
     rng = np.random.default_rng(5)
-    w, a = w_blocks(rng, name, 3), a_blocks(rng, 3)
+    w, a = random_blocks(name, 3, rng), a_blocks(rng, 3)
     if field not in w.dtype.names:
         pytest.skip(f"{name} has no {field}")
     w[field][1] = np.nan
@@ -270,27 +255,10 @@ def test_golden(golden, name, row):
             assert abs((number - mf.dot(name, w, our_a)) - (theirs.sum() - ours.sum())) <= 2e-6 * size
 
 
-@njit
-def at_offset(dot, w, w_at, a, a_at, n_blocks):
-    return dot_row(dot, w, w_at, a, a_at, n_blocks)
-
-
-@pytest.mark.parametrize("isa", HERE)
-@pytest.mark.parametrize("name", NAMES)
-def test_rows_that_begin_anywhere_in_a_buffer(name, isa):
-    rng = np.random.default_rng(6)
-    w, a = w_blocks(rng, name, 3), a_blocks(rng, 3)
-    right = mf.dot(name, raw(w), raw(a), isa)
-    for w_at, a_at in ((1, 0), (0, 1), (3, 5), (64, 33)):
-        w_buffer = np.concatenate([np.full(w_at, 255, np.uint8), raw(w)])
-        a_buffer = np.concatenate([np.full(a_at, 255, np.uint8), raw(a)])
-        assert at_offset(KernelKey(name, isa), w_buffer, w_at, a_buffer, a_at, 3) == right
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_a_rows_bits_do_not_depend_on_its_neighbours_or_threads(name):
     rng = np.random.default_rng(7)
-    w, x = raw(w_blocks(rng, name, 11 * 3)).reshape(11, -1), rng.standard_normal((3, 768)).astype(f32)
+    w, x = raw(random_blocks(name, 11 * 3, rng)).reshape(11, -1), rng.standard_normal((3, 768)).astype(f32)
     right = [[mf.dot(name, row, mf.quantize_activations("Q8_K", token)) for row in w] for token in x]
     for n_out in (1, 2, 3, 4, 5, 7, 11):
         for threads in (1, 2, 3, 16):

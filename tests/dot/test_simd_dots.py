@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_blocks import random_activation_row, random_row
 
 import minfer_lib as mf
 from minfer_lib.dot.format_kernels import ROWS_AT_ONCE
@@ -16,29 +17,11 @@ from minfer_lib.simd.step import step
 
 BLOCKS = tuple(name for name in KERNELS if mf.FORMATS[name].activation == "Q8_0")
 FLOATS = tuple(name for name in KERNELS if mf.FORMATS[name].activation is None)
-KERNELS = [key for key in DOTS if key[0] in BLOCKS]
+PAIRS = [key for key in DOTS if key[0] in BLOCKS]
 HERE = mf.isas()
 GOLDEN_ROWS = ("normal", "outliers", "positive", "zeros", "ties", "spike", "tiny", "large", "constant")
 
 f32 = np.float32
-
-
-def activations(rng, k, most=127):
-    blocks = np.empty((k // 32, 34), np.uint8)
-    blocks[:, :2] = rng.uniform(-0.1, 0.1, (k // 32, 1)).astype(np.float16).view(np.uint8)
-    blocks[:, 2:] = rng.integers(-most, most + 1, (k // 32, 32), dtype=np.int8).view(np.uint8)
-    return blocks.reshape(-1)
-
-
-def weights(rng, name, k):
-    """Any bytes, with tame scales."""
-    row = mf.FORMATS[name]
-    blocks = rng.integers(0, 256, (k // 32, row.block_bytes), dtype=np.uint8)
-    for field in row.fields:
-        if field.name in ("d", "m"):
-            values = rng.uniform(-0.1, 0.1, (len(blocks), 1)).astype(np.float16)
-            blocks[:, field.offset : field.offset + 2] = values.view(np.uint8)
-    return blocks.reshape(-1)
 
 
 def stepped(name, isa, w, a):
@@ -95,7 +78,7 @@ def check(name, isa, w, a):
 
 
 @pytest.mark.parametrize("row", [*GOLDEN_ROWS, "bytes"])
-@pytest.mark.parametrize(("name", "isa"), KERNELS)
+@pytest.mark.parametrize(("name", "isa"), PAIRS)
 def test_golden_rows(golden, name, isa, row):
     """ggml's rows: compiled = stepped, integers right, and the float sum within rounding of the exact one."""
     w = golden[f"{row}/{name.lower()}/bytes"]
@@ -125,15 +108,15 @@ def test_golden_numbers(golden, name, row):
 
 
 @pytest.mark.parametrize("k", [32, 96, 160, 2048])
-@pytest.mark.parametrize(("name", "isa"), KERNELS)
+@pytest.mark.parametrize(("name", "isa"), PAIRS)
 def test_any_weight_bytes(name, isa, k):
     rng = np.random.default_rng(k)
     for _ in range(5):
-        check(name, isa, weights(rng, name, k), activations(rng, k))
+        check(name, isa, random_row(name, k, rng), random_activation_row("Q8_0", k, rng))
 
 
 @pytest.mark.parametrize("code", [0, 1, 7, 8, 15, 127, 128, 129, 255])
-@pytest.mark.parametrize(("name", "isa"), KERNELS)
+@pytest.mark.parametrize(("name", "isa"), PAIRS)
 def test_extreme_codes(name, isa, code):
     """Every code at its end, -128 among the weights too, under activations of -127 and 127."""
     row = mf.FORMATS[name]
@@ -153,7 +136,7 @@ def test_extreme_codes(name, isa, code):
 @given(data=st.data())
 def test_made_up_rows(data):
     """Rows that hypothesis makes up, with scales that are NaN and infinite among them."""
-    name, isa = data.draw(st.sampled_from(KERNELS))
+    name, isa = data.draw(st.sampled_from(PAIRS))
     n = data.draw(st.integers(1, 3))
     w = np.frombuffer(data.draw(st.binary(min_size=n * mf.FORMATS[name].block_bytes,
                                           max_size=n * mf.FORMATS[name].block_bytes)), np.uint8)  # fmt: skip
@@ -163,12 +146,12 @@ def test_made_up_rows(data):
 
 
 @pytest.mark.parametrize("scale", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize(("name", "isa"), KERNELS)
+@pytest.mark.parametrize(("name", "isa"), PAIRS)
 def test_a_scale_that_is_no_number_shows(name, isa, scale):
     rng = np.random.default_rng(3)
     for field in mf.FORMATS[name].fields:
         if field.name in ("d", "m"):
-            w, a = weights(rng, name, 96), activations(rng, 96)
+            w, a = random_row(name, 96, rng), random_activation_row("Q8_0", 96, rng)
             at = mf.FORMATS[name].block_bytes + field.offset
             w[at : at + 2] = np.frombuffer(np.float16(scale).tobytes(), np.uint8)
             assert not np.isfinite(check(name, isa, w, a))
@@ -180,7 +163,7 @@ def test_avx512_adds_a_block_at_a_time(name):
     """The order that its docstring states, which is that of the tiles: the block's integer is folded by one fmadd."""
     rng = np.random.default_rng(4)
     for k in (32, 96, 576, 1536):
-        w, a = weights(rng, name, k), activations(rng, k)
+        w, a = random_row(name, k, rng), random_activation_row("Q8_0", k, rng)
         total = np.zeros(1, f32)
         scales, d_a = decoded_scales(name, w), decoded_scales("Q8_0", a)["d"]
         sums = a.reshape(-1, 34)[:, 2:].view(np.int8).sum(axis=1, dtype=np.int64)
@@ -213,12 +196,8 @@ def test_a_row_does_not_depend_on_its_neighbours(name):
     k = 96
     x = rng.standard_normal((3, k)).astype(f32)
     for n_out in range(1, 10):
-        if name in BLOCKS:
-            w = np.stack([weights(rng, name, k) for _ in range(n_out)])
-            rows = [mf.quantize_activations("Q8_0", token) for token in x]
-        else:
-            w = rng.integers(0, 60, (n_out, mf.FORMATS[name].row_bytes(k)), dtype=np.uint8)
-            rows = list(x)
+        w = np.stack([random_row(name, k, rng) for _ in range(n_out)])
+        rows = [mf.quantize_activations("Q8_0", token) for token in x] if name in BLOCKS else list(x)
         alone = np.array([[mf.dot(name, row, token) for row in w] for token in rows], f32)
         for threads in (1, 2, 5):
             assert np.array_equal(mf.matmul(name, w, x, threads), alone)
@@ -255,7 +234,7 @@ def test_every_weight_format_has_its_row():
     for name, row in KERNELS.items():
         assert row.format == name and {"scalar", "avx2"} <= row.dots.keys()
         if mf.FORMATS[name].activation:
-            assert row.dots.keys() == ROWS_AT_ONCE.keys() and row.unpack is not None
+            assert row.dots.keys() == ROWS_AT_ONCE.keys() and row.codes is not None
 
 
 def test_the_best_kernel_is_chosen():

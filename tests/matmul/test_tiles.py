@@ -9,13 +9,14 @@ import textwrap
 import numpy as np
 import pytest
 from numba import njit
+from random_blocks import random_row
 
 import minfer_lib as mf
 from minfer_lib.dot.kernel_key import KernelKey
-from minfer_lib.dot.parts_tiles import MINS, SUPER, TILE_32, UNSIGNED
 from minfer_lib.dot.registry import KERNELS
 from minfer_lib.matmul import api
 from minfer_lib.matmul.panels import fill_panels, panels_bytes
+from minfer_lib.matmul.tile_layout import MINS, SUPER, TILE_32, UNSIGNED
 from minfer_lib.matmul.tile_sums import SHAPES_32, SHAPES_256
 from minfer_lib.matmul.tiles import MULTIPLY, TILES_FROM, scratch_bytes, tiles_at, tiles_for, turn
 from minfer_lib.native.address import aligned_bytes
@@ -24,19 +25,14 @@ from minfer_lib.simd.amx import tile_release, tile_shapes
 from minfer_lib.simd.isa import has_amx
 from minfer_lib.simd.step import step
 
-FORMATS = tuple(name for name, row in KERNELS.items() if row.unpack)
+FORMATS = tuple(name for name, row in KERNELS.items() if row.codes)
 SETS = (*(["amx"] if has_amx() else []), *(["avx512vnni"] if "avx512vnni" in mf.isas() else []))
 needs_tiles = pytest.mark.skipif(not SETS, reason="this CPU has no AVX-512 VNNI")
 
 
 def matrix(name, n_out, n_in, seed=0):
-    """Any bytes, with tame scales."""
-    row, rng = mf.FORMATS[name], np.random.default_rng(seed)
-    blocks = rng.integers(0, 256, n_out * row.row_bytes(n_in), dtype=np.uint8).view(row.dtype)
-    for field in ("d", "m", "dmin"):
-        if field in blocks.dtype.names:
-            blocks[field] = rng.uniform(-0.02, 0.02, len(blocks))
-    return blocks.view(np.uint8).reshape(n_out, -1)
+    """uint8[n_out, row_bytes]: any bytes, with tame scales."""
+    return random_row(name, n_out * n_in, np.random.default_rng(seed), largest=0.02).reshape(n_out, -1)
 
 
 def tokens(n_tokens, n_in, seed=1):
@@ -202,7 +198,7 @@ def test_turning_a_tile():
 
 PROGRAM = """
     import hashlib, sys
-    sys.path.insert(0, "tests/matmul")
+    sys.path[:0] = ["tests", "tests/matmul"]
     import minfer_lib as mf
     from test_tiles import matrix, tiles_for, tokens
     made = [mf.matmul(name, matrix(name, 20, 256), tokens(18, 256)) for name in ("Q4_1", "Q4_K")]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from minfer_lib.dot.parts_tiles import ROWS, SUPER, TILE_32
-from minfer_lib.dot.registry import KERNELS
 from minfer_lib.formats.table import FORMATS
 from minfer_lib.matmul.panels import TOKENS, fill_panels, panels_bytes
+from minfer_lib.matmul.tile_layout import ROWS, SUPER, TILE_32, unpacker
 from minfer_lib.simd.step import step
 
 
@@ -20,9 +19,7 @@ def tile_operands(name: str, w: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, 
     codes = np.zeros(TILE_32 if block_values == 32 else SUPER, np.uint8)
     scales = np.zeros((1, 2, ROWS), np.float32)
     for row, raw in enumerate(w):
-        step(
-            KERNELS[name].unpack, raw, 0, 1, row, 0, codes, scales
-        )  # compiled, it may want instructions that are not here
+        step(unpacker(name), raw, 0, 1, row, 0, codes, scales)  # compiled, it may want instructions not on this CPU
     panel = np.zeros(panels_bytes(block_values, TOKENS, 1), np.uint8)
     fill_panels(block_values, a.ctypes.data, a.shape[1], 0, len(a), 1, panel.ctypes.data)
     return codes, panel

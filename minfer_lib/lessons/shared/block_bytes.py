@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from minfer_lib.formats.decode import dequantize
-from minfer_lib.formats.elements import Part, field_of, layout, number
+from minfer_lib.formats.elements import BitField, field_of, layout, number
 from minfer_lib.formats.table import FORMATS, Field
 from minfer_lib.lessons.shared.look import FIELD_ROLES, INK, ROLES, Role, role_css
 
@@ -76,7 +76,7 @@ class Block:
         """What the byte's parts are, lowest bits first."""
         return [self._part_told(byte, part) for part in layout(self.name)[byte]]
 
-    def _part_told(self, byte: int, part: Part) -> str:
+    def _part_told(self, byte: int, part: BitField) -> str:
         whole = number(self.name, self.raw, part)
         bits = "" if part.n_bits == 8 else f"{_bits(part.low, part.n_bits)}: "
         if part.number == "code":
@@ -145,7 +145,7 @@ def kind_of(field: Field) -> str:
     return kind if field.count == 1 else f"{field.count} × {kind}"
 
 
-def _label(part: Part, name: str) -> str:
+def _label(part: BitField, name: str) -> str:
     """What stands under a part's bits: the number, and which of its bits, if it has more of them elsewhere."""
     if part.number == "zero":
         return "unused"

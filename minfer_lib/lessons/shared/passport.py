@@ -10,7 +10,7 @@ import numpy as np
 
 from minfer_lib.errors import ArgumentError
 from minfer_lib.formats.decode import dequantize
-from minfer_lib.formats.elements import Part, field_of, layout, number
+from minfer_lib.formats.elements import BitField, field_of, layout, number
 from minfer_lib.formats.gguf import Tensor, read_gguf, row_tensor
 from minfer_lib.formats.table import FORMATS
 from minfer_lib.lessons.shared.course_model import course_model
@@ -72,7 +72,7 @@ class Passport:
         return row_tensor(self.tensor)[self.row, self.block * bytes_ :][:bytes_]
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[BitField, ...]:
         """What the byte's bits hold: for Q4_K two codes."""
         return layout(self.tensor.format)[self.byte]
 

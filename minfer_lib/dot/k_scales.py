@@ -1,4 +1,4 @@
-"""What the K-quant kernels share: 256 weights x 256 activations, as integers.
+"""Scales and mins of the K-quants: read from their packed bytes, and put where the codes are.
 
 Each group of 16 or 32 codes has an integer scale. So a super-block is one integer sum of scale * code * activation, and
 one of min * activation, where the sums of 16 activations each are read from the Q8_K block. Both are exact, whatever
@@ -8,32 +8,19 @@ bits, those of the scalar kernel.
 
 import numpy as np
 
-from minfer_lib.dot.parts import AHEAD, twice
+from minfer_lib.dot.four_rows import both
 from minfer_lib.native.jit import inlined
-from minfer_lib.simd.ops import (
-    add_pairs,
-    as_i16,
-    as_u8,
-    concat,
-    dpwssd,
-    first,
-    high_half,
-    load,
-    load_u16,
-    load_u32,
-    low_half,
-    madd,
-    maddubs,
-    shuffle,
-    splat,
-)
-from minfer_lib.simd.registers import i8x32, i32x8, u8x32, u16x16, u32x2
+from minfer_lib.simd.ops import as_i16, as_u8, concat, high_half, load, load_u16, load_u32, low_half, shuffle, splat
+from minfer_lib.simd.registers import u8x32, u16x16, u32x2
+from minfer_lib.simd.sums import twice
+
+Q8_K_BYTES, BSUMS = 306, 274  # bytes of a block of activations, and where its sums of 16 codes are
 
 
 @inlined
 def bsum(a, ab, g):
     """int32: the sum of activations 16 g to 16 g + 15 of the Q8_K block at byte ab."""
-    return np.int32(np.int16(load_u16(a, ab + 274 + 2 * g)))
+    return np.int32(np.int16(load_u16(a, ab + BSUMS + 2 * g)))
 
 
 # Q4_K and Q5_K: 8 scales and 8 mins of 6 bits in 12 bytes. ggml: get_scale_min_k4.
@@ -68,28 +55,13 @@ def scales_mins(w, at):
     return as_u8(concat(sixes & 0x3F3F3F3F, lower & 0x0F0F0F0F | (sixes >> 2) & 0x30303030))
 
 
-# From one register of sums to numbers.
-
-
-@inlined
-def halves(v):
-    """The first half of the lanes + the second half."""
-    return low_half(v) + high_half(v)
-
-
-@inlined
-def sum4(v):
-    """i32x4 -> int32: all lanes."""
-    pairs = add_pairs(v, v)
-    return first(add_pairs(pairs, pairs))
-
-
 # AVX2 and AVX-512: each scale where its codes are, as int16 lanes that `madd` multiplies with the pairs of products.
 
 _AT = [s + (s & 4) for s in range(8)]  # where scales_mins puts scale s; min s is four bytes on
 _ZERO = 128  # for `shuffle`
 _SCALE_OF_32 = np.array([(_AT[s], _ZERO) for s in range(8) for _ in range(16)], np.uint8).reshape(-1)
 _MIN_OF_16 = np.array([(_AT[g // 2] + 4, _ZERO) for g in range(16)], np.uint8).reshape(-1)
+_SCALE_OF_EACH_16 = np.array([(_AT[g // 2], _ZERO) for g in range(16)], np.uint8).reshape(-1)
 _SCALE_OF_16 = np.array([(2 * g, 2 * g + 1) for g in range(8) for _ in range(8)], np.uint8).reshape(-1)
 
 
@@ -117,36 +89,13 @@ def scales_of_16(eight, k):
     return as_i16(shuffle(as_u8(eight), load(u8x32, _SCALE_OF_16, 32 * k)))
 
 
-# AVX-512: four rows at a time. Register k, 0 to 3, has the 32 bytes of codes 32 k to 32 k + 31 of the first half of a
-# super-block, and then those of the second half. In that order most formats need the fewest instructions to unpack, and
-# the activations are put into it once for four rows.
-
-
 @inlined
-def both(register, raw, at, other):
-    """The register at byte `at`, then the one at byte `other`."""
-    return concat(load(register, raw, at), load(register, raw, other))
+def scale_of_each_16(packed):
+    """packed: u8x32, scales_mins twice -> i16x16: for each 16 codes the scale."""
+    return as_i16(shuffle(packed, load(u8x32, _SCALE_OF_EACH_16, 0)))
 
 
-@inlined
-def four_rows_ahead(w_at, row_bytes, done):
-    """Where to prefetch when `done` bytes of four rows are computed: through the rows end to end, as memory lies.
-
-    The fourth begins three rows on.
-    """
-    return w_at + 3 * row_bytes + AHEAD + done
-
-
-@inlined
-def activations(a, ab):
-    """Four i8x64: the activations of the Q8_K block at byte ab."""
-    at, other = ab + 2, ab + 130
-    return (
-        both(i8x32, a, at, other),
-        both(i8x32, a, at + 32, other + 32),
-        both(i8x32, a, at + 64, other + 64),
-        both(i8x32, a, at + 96, other + 96),
-    )
+# AVX-512, for `four_rows_k.py`
 
 
 @inlined
@@ -177,24 +126,3 @@ def spread_16(scales):
         as_i16(shuffle(halves_, twice(load(u8x32, _SCALE_OF_16, 64)))),
         as_i16(shuffle(halves_, twice(load(u8x32, _SCALE_OF_16, 96)))),
     )
-
-
-@inlined
-def weigh(codes, qa, scales):
-    """Four u8x64, four i8x64, four i16x32 -> i32x16 whose lanes add up to the sum of scale * code * activation."""
-    sums = madd(scales[0], maddubs(codes[0], qa[0]))
-    sums = dpwssd(sums, scales[1], maddubs(codes[1], qa[1]))
-    sums = dpwssd(sums, scales[2], maddubs(codes[2], qa[2]))
-    return dpwssd(sums, scales[3], maddubs(codes[3], qa[3]))
-
-
-@inlined
-def minus(x, y):
-    """i32x16 whose lanes add up to those of x, i32x16, less those of y, i32x8."""
-    return x - concat(y, splat(i32x8, 0))
-
-
-@inlined
-def four_sums(x0, x1, x2, x3):
-    """Four rows, i32x8 -> i32x4 with a row's sum in each lane; i32x16 -> i32x8, which `halves` adds up."""
-    return halves(add_pairs(add_pairs(x0, x1), add_pairs(x2, x3)))

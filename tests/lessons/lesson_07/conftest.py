@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from minfer_lib.gpu.kernels import mmvq
 
 import minfer_lib as mf
 from minfer_lib.gpu.geometry import Launch
+from minfer_lib.gpu.mmvq import mmvq
 from minfer_lib.gpu.q4_k_steps import SEED
 from minfer_lib.gpu.warp_sim import simulate
 

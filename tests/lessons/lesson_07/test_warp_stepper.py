@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from minfer_lib.gpu.kernels import quantizer
 
 from minfer_lib.errors import ArgumentError
 from minfer_lib.gpu import ops
+from minfer_lib.gpu.quantizer import quantizer
 from minfer_lib.gpu.unit import PAD40
 from minfer_lib.gpu.warp_sim import simulate
 from minfer_lib.lessons import WarpStepper

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tqdm.auto import tqdm
 
 from minfer_lib.engine.session import Model
-from minfer_lib.model.run import run_operations
-from minfer_lib.native.pool import job_address
+from minfer_lib.model.run import run_piece
+from minfer_lib.native.claims import piece_job_address
 from minfer_lib.quantize.activations import rows_quantizer
 
 
@@ -22,7 +22,7 @@ def warmup(model: Model) -> None:
         *((f"quantize to {name}", lambda name=name: rows_quantizer(name)) for name in sorted(formats)),
         *((f"products of {matrix.dot.format}", lambda matrix=matrix: matrix.compute_address) for matrix in matrices),
         *((kind.__name__, lambda operation=operation: operation.address) for kind, operation in operations.items()),
-        ("forward pass", lambda: job_address(run_operations)),
+        ("forward pass", lambda: piece_job_address(run_piece)),
         ("first token", lambda: model.session().feed([0])),
     ]
     with tqdm(total=len(steps), desc="compiling", delay=0.5, leave=False, bar_format=_BAR) as bar:

@@ -43,7 +43,12 @@ def multiply(matrix: Matrix, a: np.ndarray, threads: int) -> np.ndarray:
         block_values = FORMATS[matrix.activation].block_values
         fill_panels(block_values, a.ctypes.data, a_row_bytes, 0, n_tokens, matrix.n_blocks, panels.ctypes.data)
     product = matrix.product(
-        a.ctypes.data, a_row_bytes, out.ctypes.data, panels.ctypes.data if tiled else 0, scratch.ctypes.data
+        a.ctypes.data,
+        a_row_bytes,
+        out.ctypes.data,
+        panels.ctypes.data if tiled else 0,
+        scratch.ctypes.data,
+        matrix.scratch_bytes,
     )
     call = record_of(_CALL, product=product.ctypes.data, n_tokens=n_tokens)
     pool().run(job_address(_share), call.ctypes.data, threads)

@@ -33,8 +33,8 @@ PRODUCT = int64_record(
     "a_worker_bytes",  # with one token: from one worker's own row of a to the next worker's; 0: all read the same row
     "panels",  # address of the same activations laid out for tiles; 0: rows are multiplied one by one
     "panel_bytes",  # of TOKENS tokens
-    "scratch",  # address of the memory in which tiles are unpacked, scratch_bytes for each worker
-    "scratch_bytes",
+    "scratch",  # address of the memory in which tiles are unpacked
+    "scratch_bytes",  # for each worker
     "out",  # address of float32[n_tokens, n_out]
 )
 
@@ -116,12 +116,22 @@ class Matrix:
         return native_address(compute, typeof(self.dot), typeof(tiles), *[types.int64] * 6)
 
     def product(
-        self, a: int, a_row_bytes: int, out: int, panels: int = 0, scratch: int = 0, a_worker_bytes: int = 0
+        self,
+        a: int,
+        a_row_bytes: int,
+        out: int,
+        panels: int = 0,
+        scratch: int = 0,
+        scratch_bytes: int = 0,
+        a_worker_bytes: int = 0,
     ) -> np.ndarray:
-        """PRODUCT[1]: this matrix times the activations at address a, to address out."""
+        """PRODUCT[1]: this matrix times the activations at address a, to address out.
+
+        scratch_bytes: for each worker, one number for all products that may be computed at the same time.
+        """
         return record_of(
             PRODUCT, compute=self.compute_address, w=self.w.ctypes.data + self.at, row_bytes=self.row_bytes,
             n_out=self.n_out, n_in=self.n_in, n_blocks=self.n_blocks, a=a, a_row_bytes=a_row_bytes,
             a_worker_bytes=a_worker_bytes, panels=panels, panel_bytes=self.panels_bytes(TOKENS), scratch=scratch,
-            scratch_bytes=self.scratch_bytes, out=out,
+            scratch_bytes=scratch_bytes, out=out,
         )  # fmt: skip

@@ -14,10 +14,12 @@ from minfer_lib.model.layer import layer, output, widths
 from minfer_lib.model.memory import Memory
 from minfer_lib.model.operation import Operation, Phase
 from minfer_lib.model.rope import rope_angles, rope_frequencies
-from minfer_lib.model.run import OPERATION, RUN, run_operations
+from minfer_lib.model.run import OPERATION, RUN, look_at_clock, run_alone, run_piece
+from minfer_lib.model.schedule import Schedule, schedule, units_of
 from minfer_lib.model.weights import Weights
+from minfer_lib.native.claims import piece_job_address
 from minfer_lib.native.clock import TICK_NS
-from minfer_lib.native.pool import job_address, pool
+from minfer_lib.native.pool import pool
 
 PIECE = 128  # the most tokens of one pass: few enough that a stop or Ctrl-C acts at once
 
@@ -44,22 +46,24 @@ class Forward:
     """The model's arithmetic over one cache: call it with tokens and the position of the first."""
 
     def __init__(self, config: Config, weights: Weights, cache: KvCache, threads: int, policy: str = "even") -> None:
-        self.config, self.weights, self.threads = config, weights, threads
-        phases = list(phases_of(config, weights))
-        self.operations = [Placed(operation, i) for i, phase in phases for operation in phase]
+        self.config, self.weights, self.threads, self.policy = config, weights, threads, policy
+        self._phases = list(phases_of(config, weights))
+        self.operations = [Placed(operation, i) for i, phase in self._phases for operation in phase]
         self._memory = Memory(config, cache, threads, PIECE, widths(config))
         for operation, _ in self.operations:
             operation.prepare(self._memory)
         self._records = [operation.bind(self._memory, i or 0) for operation, i in self.operations]
         self._names = list(dict.fromkeys(operation.name for operation, _ in self.operations))
         self._spent = np.zeros(len(self._names), np.int64)  # ticks
-        self._counters = np.zeros((len(phases), 8), np.int64)  # a cache line each
-        self._table = self._operation_table([phase for _, phase in phases])
+        self._prepared = np.zeros((threads, 8), np.int64)  # a cache line a worker
+        self._operation_table = self._table()
         self._frequencies = rope_frequencies(config, weights.rope_factors)
         self._run = np.zeros(1, RUN)
-        self._run["operations"], self._run["spent"] = self._table.ctypes.data, self._spent.ctypes.data
-        self._run["claim"] = policy == "ggml"
-        self._job = job_address(run_operations)
+        self._run["operations"], self._run["n_operations"] = self._operation_table.ctypes.data, len(self.operations)
+        self._run["spent"], self._run["prepared"] = self._spent.ctypes.data, self._prepared.ctypes.data
+        self._run["workers"], self._run["ggml"] = threads, policy == "ggml"
+        self._piece_job = piece_job_address(run_piece)
+        self._one_token = self._schedule(1, 1)
 
     @property
     def kinds(self) -> dict[str, str]:
@@ -78,25 +82,42 @@ class Forward:
         last is enough. Raises ArgumentError where the numbers end in NaN or infinity: the weights are damaged.
         """
         logits, kept = self._begin(ids, position, wanted)
-        self._run_range(0, len(self.operations))
+        plan = self._one_token if len(ids) == 1 else self._schedule(len(ids), wanted)
+        self._run["phases"], self._run["n_phases"] = plan.phases.ctypes.data, len(plan.phases)
+        self._prepared[:] = -1
+        look_at_clock(self._run.ctypes.data, False)
+        pool().run_phases(self._piece_job, self._run.ctypes.data, plan.pieces, self.threads)
+        look_at_clock(self._run.ctypes.data, True)
         del kept
         return self._finite(logits)
 
     def walk(self, ids: list[int], position: int) -> Iterator[tuple[Placed, dict[str, np.ndarray]]]:
-        """The same pass one operation at a time: after each, the operation and its stages, name -> f32[n, …]."""
+        """The same pass one operation at a time, by one worker: after each, the operation and its stages.
+
+        Stages: name -> f32[n, …], views of buffers that later operations overwrite.
+        """
         logits, kept = self._begin(ids, position, 1)
-        for i, placed in enumerate(self.operations):
-            self._run_range(i, i + 1)
-            n = len(ids) if placed.layer is not None else len(logits)
+        operations = ((i, operation) for i, phase in self._phases for operation in phase)
+        for at, (i, operation) in enumerate(operations):
+            n = len(ids) if i is not None else 1
+            look_at_clock(self._run.ctypes.data, False)
+            run_alone(self._run.ctypes.data, at, at + 1, units_of(Phase(operation), self.config, n))
+            own = self.threads - 1 if n == 1 else 0  # a single token's row is the worker's own
             yield (
-                placed,
+                Placed(operation, i),
                 {
-                    placed.stage(stage): logits if buffer == "logits" else self._memory.floats[buffer][:n]
-                    for stage, buffer in placed.operation.stages.items()
+                    self.operations[at].stage(stage): self._stage(buffer, n, own, logits)
+                    for stage, buffer in operation.stages.items()
                 },
             )
         del kept
         self._finite(logits)
+
+    def _stage(self, buffer: str, n: int, own: int, logits: np.ndarray) -> np.ndarray:
+        if buffer == "logits":
+            return logits
+        first = own if buffer in self._memory.own else 0
+        return self._memory.floats[buffer][first : first + n]
 
     def _begin(self, ids: list[int], position: int, wanted: int) -> tuple[np.ndarray, list[np.ndarray]]:
         """Fill in what this pass works on -> logits, and the arrays that must live until it is over."""
@@ -110,30 +131,18 @@ class Forward:
         run["cos"], run["sin"] = cos.ctypes.data, sin.ctypes.data
         return logits, [cos, sin]
 
-    def _run_range(self, first: int, last: int) -> None:
-        """Operations [first, last) in one call: Python is not entered between them."""
-        self._counters[:] = self.threads  # each worker begins with the chunk of its own number
-        self._run["control"], self._run["first"], self._run["last"] = pool().control, first, last
-        pool().run(self._job, self._run.ctypes.data, self.threads)
-
     def _finite(self, logits: np.ndarray) -> np.ndarray:
         if self._run["bad"][0] or not np.isfinite(logits).all():  # a quantizer sees the first; floats only end here
             raise ArgumentError("the numbers inside the model became NaN or infinite: its weights are damaged.")
         return logits
 
-    def _operation_table(self, phases: list[Phase]) -> np.ndarray:
+    def _schedule(self, n_tokens: int, wanted: int) -> Schedule:
+        return schedule(self._phases, self.config, n_tokens, wanted, self.threads, self.policy == "ggml")
+
+    def _table(self) -> np.ndarray:
         """OPERATION[n]: the list as compiled code walks it."""
         table = np.zeros(len(self.operations), OPERATION)
-        rows = iter(zip(table, self.operations, self._records, strict=True))
-        end = 0
-        for phase, counter in zip(phases, self._counters, strict=True):
-            end += len(phase)
-            for operation in phase:
-                row, (_, i), record = next(rows)
-                row["job"], row["operands"] = operation.address, record.ctypes.data
-                row["units"], row["per_token"] = operation.units(self.config), operation.unit != "row"
-                row["together"], row["of_wanted"] = operation.tokens_together(self.config), i is None
-                row["alone"], row["at_once"] = operation.unit == "token", phase.at_once or 0
-                row["phase_end"], row["name"] = end, self._names.index(operation.name)
-                row["counter"] = counter.ctypes.data
+        for row, (operation, i), record in zip(table, self.operations, self._records, strict=True):
+            row["job"], row["operands"] = operation.address, record.ctypes.data
+            row["of_wanted"], row["name"] = i is None, self._names.index(operation.name)
         return table

@@ -26,7 +26,7 @@ class Memory:
         self.blocks: dict[tuple[str, str], np.ndarray] = {}  # (buffer, format) -> uint8[rows, row_bytes]
         self.panels: dict[tuple[str, str], np.ndarray] = {}  # the same, laid out for tiles
         self.scores = np.zeros((4 * threads, cache.keys.shape[2]), np.float32)  # four rows a worker, for attention
-        self.scratch = aligned_bytes(0)
+        self.scratch_bytes, self.scratch = 0, aligned_bytes(0)  # a worker's, whichever matrix it multiplies; of all
 
     def prepare(self, buffer: str, matrix: Matrix) -> None:
         """Make room for what `matrix` needs to be multiplied with this buffer."""
@@ -35,8 +35,9 @@ class Memory:
             self.blocks[key] = np.zeros((self.rows, FORMATS[matrix.activation].row_bytes(matrix.n_in)), np.uint8)
         if matrix.has_tiles and key not in self.panels:
             self.panels[key] = aligned_bytes(matrix.panels_bytes(self.rows))
-        if self.threads * matrix.scratch_bytes > self.scratch.size:
-            self.scratch = aligned_bytes(self.threads * matrix.scratch_bytes)
+        if matrix.scratch_bytes > self.scratch_bytes:
+            self.scratch_bytes = matrix.scratch_bytes
+            self.scratch = aligned_bytes(self.threads * self.scratch_bytes)
 
     def formats(self, buffer: str) -> list[str]:
         """The formats in which matrices take this buffer, besides float32."""
@@ -63,4 +64,5 @@ class Memory:
             out=self.address(out) if out else 0,
             panels=self.panels[key].ctypes.data if key in self.panels else 0,
             scratch=self.scratch.ctypes.data,
+            scratch_bytes=self.scratch_bytes,
         )

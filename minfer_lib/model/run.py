@@ -1,15 +1,18 @@
-"""Running the list in compiled code: a job in which all workers go through the phases side by side."""
+"""Running the list in compiled code: phase by phase, each cut into pieces that workers claim.
+
+With one token, the operations on whole tokens (norm, quantize) are not worth waiting for: they are no phase of their
+own, and every worker makes the token's row for itself before its first piece of the phase that follows.
+"""
 
 from __future__ import annotations
 
 from numba import carray
 
-from minfer_lib.matmul.chunks import chunk_bounds, ggml_chunks, next_chunk
+from minfer_lib.matmul.chunks import ceil_div, even_split, ggml_bounds
 from minfer_lib.model.operation import call_operation
 from minfer_lib.native.address import int64_record, pointer, words_at
 from minfer_lib.native.clock import ticks
 from minfer_lib.native.jit import kernel
-from minfer_lib.native.pool import barrier
 
 # What one pass works on. Every operation may read it.
 RUN = int64_record(
@@ -19,72 +22,90 @@ RUN = int64_record(
     "cos",  # addresses of float32[n_tokens, head_dim / 2]: by what RoPE turns each pair
     "sin",
     "bad",  # set when a quantizer met NaN or infinity
-    "operations",  # address of the OPERATION records
-    "first",  # of them, and the end of those to run
-    "last",
-    "control",  # of the pool, for its barrier
-    "spent",  # address of an int64 for each name: the ticks that its operations took
-    "claim",  # 1: workers claim chunks of rows, as ggml's; 0: each has one range
+    "operations",  # address of the OPERATION records, and how many there are
+    "n_operations",
+    "phases",  # address of this pass's PHASE records, and how many there are
+    "n_phases",
+    "prepared",  # address of a word a worker, a cache line each: the phase for which it has made its own rows
+    "workers",
+    "ggml",  # 1: rows are cut into ggml's chunks; 0: into ranges of whole tiles
+    "spent",  # address of a word for each name: the ticks that its operations took, as the last worker saw them
+    "clock",  # when that worker last looked
+    "name",  # and at which operation
 )
 
 OPERATION = int64_record(
     "job",
     "operands",  # address of its record
-    "units",  # of each token; in all where they are rows
-    "per_token",
-    "together",  # tokens of a unit
     "of_wanted",  # 1: only the last `wanted` tokens go through it
-    "alone",  # 1: with one token, every worker does all of it for itself, and nobody waits
-    "at_once",  # units that go through the whole phase before the next ones
-    "phase_end",  # the operation that begins the next phase
     "name",  # its index in `spent`
-    "counter",  # address of the word from which chunks of the phase are claimed
+)
+
+PHASE = int64_record(
+    "own",  # the first operation, up to `first`, of those that every worker does for itself before
+    "first",  # the operations of the phase
+    "end",
+    "units",  # of this pass
+    "step",  # units are handed out in so many together
+    "at_once",  # units that go through the whole phase before the next ones
 )
 
 
 @kernel
-def run_operations(run, worker, workers):
-    """Job: operations [first, last) of the RUN at address `run`, phase by phase.
-
-    The last worker, the caller, adds up what each operation took; waiting counts to the phase's last one.
-    """
+def run_piece(run, phase, piece, pieces, worker):
+    """A piece of a phase of the RUN at address `run`: its units through all operations of the phase."""
     r = carray(pointer(run), 1, RUN)[0]
-    operations = carray(pointer(r.operations), r.last, OPERATION)
-    at = r.first
-    while at < r.last:
-        phase, end = operations[at], min(operations[at].phase_end, r.last)
-        n = r.wanted if phase.of_wanted else r.n_tokens
-        units = phase.units * (n // phase.together + n % phase.together) if phase.per_token else phase.units
-        alone = n == 1 and phase.alone != 0
-        chunks = 1 if alone else ggml_chunks(units, 1, workers)[0] if r.claim and not phase.per_token else workers
-        chunk = 0 if alone else worker
-        while chunk < chunks:
-            first, last, _, _ = chunk_bounds(not r.claim or phase.per_token, chunk, chunks, 1, units, 1)
-            _run_units(operations[at:end], run, r.spent, n, first, last, worker, workers)
-            chunk = next_chunk(phase.counter, chunks, workers) if r.claim and not alone else chunks
-        if not alone:
-            start = ticks()
-            barrier(r.control, workers)
-            _spend(r.spent, operations[end - 1].name, start, worker, workers)
-        at = end
+    p = carray(pointer(r.phases), phase + 1, PHASE)[phase]
+    counts = worker == r.workers - 1  # the last worker, the caller, reads the clock
+    if counts:
+        _spend(run, r.name)  # it waited for the phase
+    prepared = words_at(r.prepared + 64 * worker, 1)
+    if prepared[0] != phase:
+        prepared[0] = phase
+        _run_units(run, p.own, p.first, 0, 1, worker, counts)
+    first, last = _bounds(r.ggml, piece, pieces, p.units, p.step)
+    for begin in range(first, last, p.at_once):
+        _run_units(run, p.first, p.end, begin, min(begin + p.at_once, last), worker, counts)
 
 
 @kernel
-def _run_units(phase, run, spent, n, first, last, worker, workers):
-    """Units [first, last) through all operations of the phase, with n tokens."""
-    at_once = phase[0].at_once if n > 1 and phase[0].at_once else max(1, last - first)
-    for begin in range(first, last, at_once):
-        start = ticks()
-        for operation in phase:
-            call_operation(operation.job, operation.operands, run, n, begin, min(begin + at_once, last), worker)
-            start = _spend(spent, operation.name, start, worker, workers)
+def _bounds(ggml, piece, pieces, units, step):
+    """Units [first, last) of a piece."""
+    if ggml and step > 1:
+        first, last, _, _ = ggml_bounds(piece, pieces, 1, units, 1)
+        return first, last
+    first, last = even_split(piece, pieces, ceil_div(units, step))
+    return first * step, min(last * step, units)
 
 
 @kernel
-def _spend(spent, name, start, worker, workers):
-    """Add the time since `start` to a name's word, if this is the caller -> now."""
-    if worker != workers - 1:
-        return start
-    now = ticks()
-    words_at(spent, name + 1)[name] += now - start
-    return now
+def _run_units(run, first, end, begin, last, worker, counts):
+    """Units [begin, last) through operations [first, end)."""
+    r = carray(pointer(run), 1, RUN)[0]
+    for operation in carray(pointer(r.operations), end, OPERATION)[first:end]:
+        n = r.wanted if operation.of_wanted else r.n_tokens
+        call_operation(operation.job, operation.operands, run, n, begin, last, worker)
+        if counts:
+            _spend(run, operation.name)
+
+
+@kernel
+def _spend(run, name):
+    """Add the time since the last look at the clock to a name's word."""
+    r, now = carray(pointer(run), 1, RUN)[0], ticks()
+    words_at(r.spent, name + 1)[name] += now - r.clock
+    r.clock, r.name = now, name
+
+
+@kernel
+def run_alone(run, first, end, units):
+    """Operations [first, end), with so many units, as the only worker."""
+    _run_units(run, first, end, 0, units, carray(pointer(run), 1, RUN)[0].workers - 1, True)
+
+
+@kernel
+def look_at_clock(run, waited):
+    """Begin to count the time; or, waited: it was spent waiting for the last phase."""
+    if waited:
+        _spend(run, carray(pointer(run), 1, RUN)[0].name)
+    carray(pointer(run), 1, RUN)[0].clock = ticks()

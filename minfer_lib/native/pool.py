@@ -9,7 +9,10 @@ done (seed 1 §3.2, the thread pool).
     arrived, phase   of the barrier inside a job
     stop         set once, when the interpreter ends
 
-A waiting worker spins, then yields its core, then goes back to Python and sleeps: an idle notebook uses no CPU.
+There are two kinds of job. `run` is for jobs in which every worker takes its share, and all are waited for: a barrier
+may stand in them. `run_phases` is for those whose pieces anybody may compute (`claims.py`).
+
+A thread without work spins, then sleeps, then goes back to Python and waits there: an idle notebook uses no CPU.
 """
 
 from __future__ import annotations
@@ -18,30 +21,37 @@ import atexit
 import contextlib
 import os
 import threading
+from collections.abc import Iterator
 
 import numpy as np
 from numba import types
 
 from minfer_lib.errors import ArgumentError
 from minfer_lib.native.address import call_job, native_address
-from minfer_lib.native.atomics import atomic_load, atomic_store, current_core, fetch_add, pause, yield_core
+from minfer_lib.native.atomics import atomic_load, atomic_store, current_core, fetch_add
+from minfer_lib.native.claims import LEFT, submit_phases, take_piece
+from minfer_lib.native.clock import TICK_NS, ticks
 from minfer_lib.native.jit import kernel
+from minfer_lib.native.waiting import (
+    ARGUMENT,
+    ARRIVED,
+    CLAIM,
+    CREW,
+    DONE,
+    END_PHASE,
+    FUNCTION,
+    GENERATION,
+    PHASE,
+    STOP,
+    WORDS,
+    relax,
+    tell_news,
+    wait_for_news,
+)  # fmt: skip
 
-# The words of the control block, by their byte offset; each has a cache line of its own.
-GENERATION, FUNCTION, ARGUMENT, DONE, ARRIVED, PHASE, STOP = (64 * i for i in range(7))
 _WORKERS = 1 << 16  # generation = jobs so far * _WORKERS + workers of the newest
 MOST_WORKERS = _WORKERS - 1
-
-_SPINS, _YIELDS = 200, 4000  # before a waiting worker yields, and before it sleeps
-
-
-@kernel
-def relax(waited):
-    """One turn of a waiting loop: at first the core only pauses, later another thread may have it."""
-    if waited < _SPINS:
-        pause()
-    else:
-        yield_core()
+_PATIENCE = int(50_000_000 / TICK_NS)  # ticks without work after which a thread goes back to Python
 
 
 @kernel
@@ -62,20 +72,26 @@ def barrier(control, workers):
 
 @kernel
 def _serve(control, index, seen):
-    """Be worker `index` of every job, until none comes for a while -> the last generation that was seen."""
-    waited = 0
-    while waited < _SPINS + _YIELDS and atomic_load(control + STOP) == 0:
-        relax(waited)
-        waited += 1
-        generation = atomic_load(control + GENERATION)
-        if generation == seen:
-            continue
-        seen = generation
-        workers = generation % _WORKERS
-        if index < workers - 1:  # else this job has no share for it, and its words may already be the next one's
-            call_job(atomic_load(control + FUNCTION), atomic_load(control + ARGUMENT), index, workers)
-            fetch_add(control + DONE, 1)
-            waited = 0
+    """Be worker `index` of every job, until there is none for a while -> the last generation that was seen."""
+    since = ticks()
+    while atomic_load(control + STOP) == 0 and ticks() - since < _PATIENCE:
+        generation, claim = atomic_load(control + GENERATION), atomic_load(control + CLAIM)
+        if generation != seen:
+            seen = generation
+            workers = generation % _WORKERS
+            if index < workers - 1:  # else it has no share for this one, and its words may already be the next one's
+                call_job(atomic_load(control + FUNCTION), atomic_load(control + ARGUMENT), index, workers)
+                fetch_add(control + DONE, 1)
+                since = ticks()
+        elif claim // LEFT >= atomic_load(control + END_PHASE):  # no phase is open
+            wait_for_news(control, generation, claim)
+        elif index >= atomic_load(control + CREW) - 1:
+            return seen
+        elif claim % LEFT:
+            take_piece(control, index, claim)
+            since = ticks()
+        else:
+            wait_for_news(control, generation, claim)
     return seen
 
 
@@ -87,6 +103,7 @@ def _publish(control, function, argument, workers):
     atomic_store(control + DONE, 0)
     jobs = atomic_load(control + GENERATION) // _WORKERS
     atomic_store(control + GENERATION, (jobs + 1) * _WORKERS + workers)
+    tell_news(control)
 
 
 @kernel
@@ -105,12 +122,12 @@ class Pool:
     """Workers and their control block. `control` is its address, for barriers."""
 
     def __init__(self) -> None:
-        self._words = np.zeros(64 * 8 // 8 + 8, np.int64)
+        self._words = np.zeros(64 * WORDS // 8 + 8, np.int64)
         self.control = -(-self._words.ctypes.data // 64) * 64
         self._gate = threading.Lock()  # one job at a time: two submitters would overwrite each other's words
         self._wake = threading.Condition()
         self._asleep = 0
-        self._calling = False  # a job is about to be published: nobody goes to sleep now
+        self._calling = 0  # a job for so many of the threads is about to be published: they stay awake
         self._kept_off = (-1, 0)  # the submitter's core that so many workers keep off
         self._stopped = False
         self._ended_by: int | None = None  # the Python thread that has ended the pool
@@ -121,27 +138,41 @@ class Pool:
 
         Raises ArgumentError where the system does not give that many threads.
         """
+        with self._job(workers) as workers:
+            _submit(self.control, function, argument, workers)
+
+    def run_phases(self, function: int, argument: int, pieces: np.ndarray, workers: int) -> None:
+        """Run a job in phases that are cut into pieces, by at most so many workers; returns when all are computed.
+
+        function: of `piece_job_address`. pieces: int64[n_phases + 1], how many each phase has, and a 0. Raises as run.
+        """
+        with self._job(workers) as workers:
+            submit_phases(self.control, function, argument, pieces.ctypes.data, len(pieces) - 1, workers)
+
+    @contextlib.contextmanager
+    def _job(self, workers: int) -> Iterator[int]:
+        """Alone with the pool, with threads for so many workers awake -> how many workers there are."""
         if self._ended_by == threading.get_ident():  # it holds the gate, and nobody else is left
-            _submit(self.control, function, argument, 1)
+            yield 1
             return
         with self._gate:
             self._hire(workers - 1)
             try:
                 if workers > 1:
                     self._keep_off(_core())
-                    self._calling = True
+                    self._calling = workers - 1
                     if self._asleep:
                         with self._wake:
                             self._wake.notify_all()
-                _submit(self.control, function, argument, workers)
+                yield workers
             finally:
-                self._calling = False
+                self._calling = 0
 
     def _hire(self, count: int) -> None:
         """At least so many workers. What they run is compiled first: one that failed would be waited for forever."""
         if len(self._threads) >= count:
             return
-        for compiled, n in ((_serve, 3), (_submit, 4), (_load, 1), (_store, 2)):
+        for compiled, n in ((_serve, 3), (_submit, 4), (submit_phases, 6), (_load, 1), (_store, 2)):
             compiled.compile((types.int64,) * n)
         while len(self._threads) < count:
             ready = threading.Event()
@@ -178,7 +209,7 @@ class Pool:
             seen = _serve(self.control, index, seen)
             with self._wake:  # a job published before this is seen here; one published after wakes us
                 self._asleep += 1
-                while self._generation() == seen and not self._stopped and not self._calling:
+                while self._generation() == seen and not self._stopped and index >= self._calling:
                     self._wake.wait()
                 self._asleep -= 1
 
@@ -195,6 +226,7 @@ class Pool:
         with self._wake:
             self._stopped = True
             _store(self.control + STOP, 1)
+            _tell(self.control)
             self._wake.notify_all()
         for thread in self._threads:
             thread.join()
@@ -213,6 +245,11 @@ def _load(address):
 @kernel
 def _store(address, value):
     atomic_store(address, value)
+
+
+@kernel
+def _tell(control):
+    tell_news(control)
 
 
 _pool = Pool()

@@ -39,7 +39,8 @@ def schedule(
     for layer, phase in phases:
         n = wanted if layer is None else n_tokens
         end = first + len(phase)
-        if not (n == 1 and phase[0].unit == "token"):  # else every worker does it for itself
+        alone = n == 1 and phase[0].unit == "token"  # every worker does it for itself, before the phase that follows
+        if n > 0 and not alone:
             units, step = units_of(phase, config, n), ROWS_TOGETHER if phase[0].unit == "row" else 1
             at_once = phase.at_once if n > 1 and phase.at_once else units
             rows.append((own, first, end, units, step, at_once))

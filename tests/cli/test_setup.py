@@ -6,7 +6,6 @@ import minfer_lib as mf
 from minfer_lib import model_files
 from minfer_lib.engine.warmup import warmup
 from minfer_lib.lessons import notebook_copies
-from minfer_lib.matmul.tiles import tiles_for
 
 
 def test_warmup(run, model):
@@ -18,8 +17,8 @@ def test_the_bar_of_warmup_names_every_kernel(tiny, monkeypatch):
     names = []
     monkeypatch.setattr("minfer_lib.engine.warmup.tqdm.set_postfix_str", lambda bar, name: names.append(name))
     warmup(mf.load_model(tiny(format="Q4_1")))
-    tiles = ["tiles of Q4_1"] if tiles_for("Q4_1") else []
-    assert names == ["quantize to Q8_0", "rows of Q4_1", *tiles, "forward pass", "first token"]
+    operations = ["Norm", "Quantize", "MatMul", "Rope", "Attend", "Add", "SwiGlu"]
+    assert names == ["quantize to Q8_0", "products of Q4_1", *operations, "forward pass", "first token"]
 
 
 def test_start_and_restore_print_what_they_did(run, monkeypatch):

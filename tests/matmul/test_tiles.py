@@ -198,7 +198,7 @@ def test_turning_a_tile():
 
 PROGRAM = """
     import hashlib, sys
-    sys.path[:0] = ["tests", "tests/matmul"]
+    sys.path[:0] = ["tests/helpers", "tests/matmul"]
     import minfer_lib as mf
     from test_tiles import matrix, tiles_for, tokens
     made = [mf.matmul(name, matrix(name, 20, 256), tokens(18, 256)) for name in ("Q4_1", "Q4_K")]

@@ -1,5 +1,7 @@
 """The forward pass beside an independent one in float64: every stage, every weight format, every architecture."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from float_model import FloatModel, assert_stages
@@ -7,6 +9,7 @@ from tiny_models import Spec, random_weights, write_model
 
 import minfer_lib as mf
 
+ROOT = Path(__file__).parents[2]
 IDS = [5, 17, 200, 3, 99, 17, 254, 42, 7, 64, 128]  # eleven tokens, one of them twice
 FORMATS = ("F32", "F16", "BF16", "Q4_0", "Q4_1", "Q8_0")
 
@@ -184,6 +187,17 @@ def test_threads_do_not_change_a_bit(tiny, spec, threads):
     traces = one.trace(IDS), many.trace(IDS)
     assert all(np.array_equal(traces[0][name], traces[1][name]) for name in traces[0])
     assert np.array_equal(one.feed([3]), many.feed([3]))  # one token, in one call
+
+
+def test_threads_do_not_change_a_bit_where_formats_mix():
+    """q, k and v are one range of rows: two workers may be in matrices of different formats, each unpacking tiles."""
+    path = ROOT / "data" / "golden" / "models" / "qwen2_q5.gguf"
+    one, many = (mf.load_model(path, threads=n, context=256) for n in (1, 3))
+    assert len({matrix.dot.format for matrix in one.matrices()[:3]}) > 1
+    for n in (1, 7, 16, 128):
+        ids = [(7 * i + 3) % 250 for i in range(n)]
+        right = one.logits(ids)
+        assert all(np.array_equal(right, many.logits(ids)) for _ in range(5)), n
 
 
 def test_the_longest_pieces_and_the_shortest_agree(tiny):

@@ -54,17 +54,26 @@ def test_error_is_below_the_limit_of_ggmls_own_test(name, limit):
 
 
 @pytest.mark.parametrize(
-    ("name", "bound"), [("Q2_K", 0.5), ("Q3_K", 0.35), ("Q4_K", 0.15), ("Q5_K", 0.1), ("Q6_K", 0.07)]
+    ("name", "bound", "most"),
+    [
+        ("Q2_K", 0.5, 15 * 3),
+        ("Q3_K", 0.35, 32 * 4),
+        ("Q4_K", 0.15, 63 * 15),
+        ("Q5_K", 0.1, 63 * 31),
+        ("Q6_K", 0.07, 128 * 32),
+    ],
 )
 @settings(max_examples=50)
 @given(x=arrays(np.float32, 256, elements=FLOATS))
-def test_error_bound(name, bound, x):
+def test_error_bound(name, bound, most, x):
     """No value is further off than this share of the super-block's range: twice what random blocks show.
 
     The search minimizes a weighted sum, so there is no bound to derive; a fault of layout is off by the whole range.
+    Tiny values are lost where d is below what f16 holds: half its smallest step, 2**-25, times the largest scale
+    and code.
     """
     values = mf.dequantize(name, mf.quantize(name, x))
-    assert np.abs(values - x).max() <= bound * (x.max() - x.min() + np.abs(x).max()) / 2 + 1e-6
+    assert np.abs(values - x).max() <= bound * (x.max() - x.min() + np.abs(x).max()) / 2 + 2.0**-25 * most + 1e-6
 
 
 def test_more_bits_are_nearer():

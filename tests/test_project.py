@@ -128,6 +128,7 @@ def imported_parts(tree: ast.AST, package: list[str]) -> set[str]:
 
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
+MOST_LINES = 300  # of a file of the package
 
 
 def imports_of(path: Path) -> set[str]:
@@ -172,6 +173,12 @@ def test_imports_are_found(code, parts):
 
 
 # The files
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_file_can_be_read_in_one_sitting(path):
+    lines = len(path.read_text(encoding="utf-8").splitlines())
+    assert lines <= MOST_LINES, f"{path.name} has {lines} lines: move a part that has a name into another file"
 
 
 def test_no_file_points_outside_the_project():

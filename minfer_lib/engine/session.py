@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from minfer_lib.engine.timing import Timing
+from minfer_lib.engine.token_ids import known_ids
 from minfer_lib.errors import ArgumentError, ContextFullError, UnsupportedError
 from minfer_lib.formats.gguf import Gguf, read_gguf
 from minfer_lib.matmul.api import check_threads
@@ -279,19 +279,7 @@ class Session:
 
     def _known(self, ids: Sequence[int]) -> list[int]:
         """`ids` as a list; ArgumentError unless they are one token or more of the vocabulary."""
-        try:
-            ids = [operator.index(token) for token in ids]
-        except TypeError:
-            raise ArgumentError(
-                f"tokens are whole numbers, as Tokenizer.encode returns them, not {ids!r:.60}."
-            ) from None
-        n_vocab = self.model.weights.n_vocab
-        if not ids:
-            raise ArgumentError("there are no tokens to feed: the text or list of ids is empty.")
-        wrong = [token for token in ids if not 0 <= token < n_vocab]
-        if wrong:
-            raise ArgumentError(f"token id {wrong[0]} is out of range: the vocabulary has {n_vocab} tokens.")
-        return ids
+        return known_ids(ids, self.model.weights.n_vocab)
 
     def _check(self, ids: Sequence[int]) -> list[int]:
         """As _known, and ContextFullError where they do not fit."""

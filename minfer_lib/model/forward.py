@@ -61,7 +61,7 @@ class Forward:
         self._run = np.zeros(1, RUN)
         self._run["operations"], self._run["n_operations"] = self._operation_table.ctypes.data, len(self.operations)
         self._run["spent"], self._run["prepared"] = self._spent.ctypes.data, self._prepared.ctypes.data
-        self._run["workers"], self._run["ggml"] = threads, policy == "ggml"
+        self._run["ggml"] = policy == "ggml"
         self._piece_job = piece_job_address(run_piece)
         self._one_token = self._schedule(1, 1)
 
@@ -102,22 +102,15 @@ class Forward:
             n = len(ids) if i is not None else 1
             look_at_clock(self._run.ctypes.data, False)
             run_alone(self._run.ctypes.data, at, at + 1, units_of(Phase(operation), self.config, n))
-            own = self.threads - 1 if n == 1 else 0  # a single token's row is the worker's own
             yield (
                 Placed(operation, i),
                 {
-                    self.operations[at].stage(stage): self._stage(buffer, n, own, logits)
+                    self.operations[at].stage(stage): logits if buffer == "logits" else self._memory.floats[buffer][:n]
                     for stage, buffer in operation.stages.items()
                 },
             )
         del kept
         self._finite(logits)
-
-    def _stage(self, buffer: str, n: int, own: int, logits: np.ndarray) -> np.ndarray:
-        if buffer == "logits":
-            return logits
-        first = own if buffer in self._memory.own else 0
-        return self._memory.floats[buffer][first : first + n]
 
     def _begin(self, ids: list[int], position: int, wanted: int) -> tuple[np.ndarray, list[np.ndarray]]:
         """Fill in what this pass works on -> logits, and the arrays that must live until it is over."""

@@ -27,10 +27,9 @@ RUN = int64_record(
     "phases",  # address of this pass's PHASE records, and how many there are
     "n_phases",
     "prepared",  # address of a word a worker, a cache line each: the phase for which it has made its own rows
-    "workers",
     "ggml",  # 1: rows are cut into ggml's chunks; 0: into ranges of whole tiles
-    "spent",  # address of a word for each name: the ticks that its operations took, as the last worker saw them
-    "clock",  # when that worker last looked
+    "spent",  # address of a word for each name: the ticks that its operations took, as worker 0, the caller, saw them
+    "clock",  # when it last looked
     "name",  # and at which operation
 )
 
@@ -56,7 +55,7 @@ def run_piece(run, phase, piece, pieces, worker):
     """A piece of a phase of the RUN at address `run`: its units through all operations of the phase."""
     r = carray(pointer(run), 1, RUN)[0]
     p = carray(pointer(r.phases), phase + 1, PHASE)[phase]
-    counts = worker == r.workers - 1  # the last worker, the caller, reads the clock
+    counts = worker == 0  # the caller reads the clock
     if counts:
         _spend(run, r.name)  # it waited for the phase
     prepared = words_at(r.prepared + 64 * worker, 1)
@@ -100,7 +99,7 @@ def _spend(run, name):
 @kernel
 def run_alone(run, first, end, units):
     """Operations [first, end), with so many units, as the only worker."""
-    _run_units(run, first, end, 0, units, carray(pointer(run), 1, RUN)[0].workers - 1, True)
+    _run_units(run, first, end, 0, units, 0, True)
 
 
 @kernel

@@ -16,6 +16,7 @@ from numba.extending import intrinsic
 
 from minfer_lib.native.address import call_native, native_address, words_at
 from minfer_lib.native.atomics import atomic_load, atomic_store, compare_and_swap, fetch_add
+from minfer_lib.native.clock import ticks
 from minfer_lib.native.jit import kernel
 from minfer_lib.native.waiting import (
     ARGUMENT,
@@ -65,10 +66,15 @@ def take_piece(control, worker, claim):
 
 @kernel
 def submit_phases(control, function, argument, pieces, n_phases, workers):
-    """Publish phases 0 … n_phases - 1 and work on them as the last worker until all are computed.
+    """Publish phases 0 … n_phases - 1 and work on them as worker 0 until all are computed -> ticks spent waiting.
 
     pieces: the address of int64[n_phases + 1], the pieces of each phase, 1 to MOST_PIECES, and a 0.
     """
+    if workers == 1:  # nobody to share with
+        for phase, count in enumerate(words_at(pieces, n_phases)):
+            for piece in range(count):
+                call_piece(function, argument, phase, piece, count, 0)
+        return 0
     first = atomic_load(control + CLAIM) // LEFT + 1
     end = first + n_phases
     atomic_store(control + FUNCTION, function)
@@ -79,11 +85,14 @@ def submit_phases(control, function, argument, pieces, n_phases, workers):
     atomic_store(control + END_PHASE, end)
     atomic_store(control + CLAIM, first * LEFT + words_at(pieces, 1)[0])
     tell_news(control)
+    waited = 0
     while True:
         claim = atomic_load(control + CLAIM)
         if claim // LEFT >= end:
-            return
+            return waited
         if claim % LEFT:
-            take_piece(control, workers - 1, claim)
+            take_piece(control, 0, claim)
         else:
+            start = ticks()
             wait_for_news(control, atomic_load(control + GENERATION), claim)
+            waited += ticks() - start

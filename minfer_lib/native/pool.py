@@ -21,6 +21,7 @@ import atexit
 import contextlib
 import os
 import threading
+import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -31,6 +32,7 @@ from minfer_lib.native.address import call_job, native_address
 from minfer_lib.native.atomics import atomic_load, atomic_store, current_core, fetch_add
 from minfer_lib.native.claims import LEFT, submit_phases, take_piece
 from minfer_lib.native.clock import TICK_NS, ticks
+from minfer_lib.native.crew import Crew
 from minfer_lib.native.jit import kernel
 from minfer_lib.native.waiting import (
     ARGUMENT,
@@ -88,7 +90,7 @@ def _serve(control, index, seen):
         elif index >= atomic_load(control + CREW) - 1:
             return seen
         elif claim % LEFT:
-            take_piece(control, index, claim)
+            take_piece(control, index + 1, claim)  # worker 0 is the caller
             since = ticks()
         else:
             wait_for_news(control, generation, claim)
@@ -129,6 +131,7 @@ class Pool:
         self._asleep = 0
         self._calling = 0  # a job for so many of the threads is about to be published: they stay awake
         self._kept_off = (-1, 0)  # the submitter's core that so many workers keep off
+        self._crew = Crew()
         self._stopped = False
         self._ended_by: int | None = None  # the Python thread that has ended the pool
         self._threads: list[threading.Thread] = []
@@ -142,12 +145,14 @@ class Pool:
             _submit(self.control, function, argument, workers)
 
     def run_phases(self, function: int, argument: int, pieces: np.ndarray, workers: int) -> None:
-        """Run a job in phases that are cut into pieces, by at most so many workers; returns when all are computed.
+        """Run a job in phases that are cut into pieces, by at most so many workers, the caller is number 0.
 
         function: of `piece_job_address`. pieces: int64[n_phases + 1], how many each phase has, and a 0. Raises as run.
         """
-        with self._job(workers) as workers:
-            submit_phases(self.control, function, argument, pieces.ctypes.data, len(pieces) - 1, workers)
+        with self._job(self._crew.size(workers)) as crew:
+            start = time.perf_counter_ns()
+            waited = submit_phases(self.control, function, argument, pieces.ctypes.data, len(pieces) - 1, crew)
+            self._crew.judge(workers, waited * TICK_NS / max(1, time.perf_counter_ns() - start))
 
     @contextlib.contextmanager
     def _job(self, workers: int) -> Iterator[int]:

@@ -37,7 +37,7 @@ def widths(c: Config) -> dict[str, int]:
 
 
 def layer(c: Config, w: Layer) -> list[Phase]:
-    """A layer's operations. `h` and `heads` and `act` are quantized to what the matrices after them take."""
+    """A layer's operations. `h`, `heads` and `act` are quantized to the formats that the matrices after them take."""
     biases = {"q": w.q_bias, "k": w.k_bias, "v": w.v_bias}
     has_bias = any(bias is not None for bias in biases.values())
     return [
@@ -49,9 +49,9 @@ def layer(c: Config, w: Layer) -> list[Phase]:
         Phase(
             *([Bias("bias", **biases)] if has_bias else []),  # added to q, k, v
             *([HeadNorm("head_norm", q=w.q_norm, k=w.k_norm)] if c.kind.head_norms else []),  # of each head of q and k
-            Rope("rope"),  # turns the heads of q and k; writes k and v into the cache
+            Rope("rope"),  # turns each head of q and k, [head_dim]; writes k and v into the cache
         ),
-        Phase(Attend("attention", q="q", out="heads")),  # heads = softmax(q · keys * scale) · values
+        Phase(Attend("attention", q="q", out="heads")),  # heads = softmax(q · keys * scale) · values, as q
         Phase(Quantize("heads_quantize", x="heads")),
         Phase(
             MatMul("attn_output", a="heads", out=w.attn_output),  # out[n, width]
@@ -63,13 +63,13 @@ def layer(c: Config, w: Layer) -> list[Phase]:
         ),
         Phase(
             MatMul("gate", a="h", gate=w.gate),  # gate[n, ffn_width]
-            MatMul("up", a="h", up=w.up),
+            MatMul("up", a="h", up=w.up),  # up[n, ffn_width]
             SwiGlu("swiglu", gate="gate", up="up", out="act"),  # act = silu(gate) * up
             at_once=FFN_ROWS,
         ),
         Phase(Quantize("act_quantize", x="act")),
         Phase(
-            MatMul("ffn_down", a="act", out=w.down),
+            MatMul("ffn_down", a="act", out=w.down),  # out[n, width]
             Add("ffn_add", to="x", y="out", stage="after_ffn"),
         ),
     ]

@@ -59,7 +59,8 @@ class Operation(ABC):
 
     def __repr__(self) -> str:
         operands = ", ".join(f"{k}={v}" for k, v in vars(self).items() if isinstance(v, str) and k != "name")
-        return f"{self.name:20} {type(self).__name__}({operands})"
+        left = ", ".join(dict.fromkeys(self.stages.values()))
+        return f"{self.name:20} {type(self).__name__}({operands}){f' -> {left}' if left else ''}"
 
 
 class Phase(tuple[Operation, ...]):

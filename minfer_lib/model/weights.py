@@ -66,43 +66,43 @@ def read_weights(gguf: Gguf, config: Config) -> Weights:
 
 def _layer(take: _Taker, c: Config, block: str) -> Layer:
     q_width, kv_width = c.n_heads * c.head_dim, c.n_kv_heads * c.head_dim
-    parts = {"q": q_width, "k": kv_width, "v": kv_width}
+    widths = {"q": q_width, "k": kv_width, "v": kv_width}
     norms = {n: take.vector(f"{block}attn_{n}_norm.weight", c.head_dim) for n in "qk" if c.kind.head_norms}
     return Layer(
         attn_norm=take.vector(block + "attn_norm.weight", c.width),
-        **_qkv(take, block, parts, c.width),
+        **_qkv(take, block, widths, c.width),
         attn_output=take.matrix(block + "attn_output.weight", c.width, q_width),
         ffn_norm=take.vector(block + "ffn_norm.weight", c.width),
         gate=take.matrix(block + "ffn_gate.weight", c.ffn_width, c.width),
         up=take.matrix(block + "ffn_up.weight", c.ffn_width, c.width),
         down=take.matrix(block + "ffn_down.weight", c.width, c.ffn_width),
-        **_biases(take, block, parts),
+        **_biases(take, block, widths),
         q_norm=norms.get("q"),
         k_norm=norms.get("k"),
     )
 
 
-def _qkv(take: _Taker, block: str, parts: dict[str, int], width: int) -> dict[str, Matrix]:
+def _qkv(take: _Taker, block: str, widths: dict[str, int], width: int) -> dict[str, Matrix]:
     """The matrices q, k and v. A file may hold the three one under the other, as one (fused) matrix."""
     if block + "attn_qkv.weight" not in take.left:
-        return {n: take.matrix(f"{block}attn_{n}.weight", n_out, width) for n, n_out in parts.items()}
-    fused = take.matrix(block + "attn_qkv.weight", sum(parts.values()), width)
+        return {n: take.matrix(f"{block}attn_{n}.weight", n_out, width) for n, n_out in widths.items()}
+    fused = take.matrix(block + "attn_qkv.weight", sum(widths.values()), width)
     matrices, first = {}, 0
-    for n, n_out in parts.items():
+    for n, n_out in widths.items():
         matrices[n] = replace(fused, at=fused.at + first * fused.row_bytes, n_out=n_out)
         first += n_out
     return matrices
 
 
-def _biases(take: _Taker, block: str, parts: dict[str, int]) -> dict[str, np.ndarray | None]:
+def _biases(take: _Taker, block: str, widths: dict[str, int]) -> dict[str, np.ndarray | None]:
     """What is added to q, k and v, each where the file has it; fused as the matrices may be."""
     if block + "attn_qkv.bias" in take.left:
-        fused = take.vector(block + "attn_qkv.bias", sum(parts.values()))
-        biases = np.split(fused, np.cumsum([*parts.values()])[:-1])
+        fused = take.vector(block + "attn_qkv.bias", sum(widths.values()))
+        biases = np.split(fused, np.cumsum([*widths.values()])[:-1])
     else:
-        names = {n: f"{block}attn_{n}.bias" for n in parts}
-        biases = [take.vector(name, parts[n]) if name in take.left else None for n, name in names.items()]
-    return {f"{n}_bias": bias for n, bias in zip(parts, biases, strict=True)}
+        names = {n: f"{block}attn_{n}.bias" for n in widths}
+        biases = [take.vector(name, widths[n]) if name in take.left else None for n, name in names.items()]
+    return {f"{n}_bias": bias for n, bias in zip(widths, biases, strict=True)}
 
 
 def _n_tokens(gguf: Gguf) -> int | None:

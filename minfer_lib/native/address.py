@@ -76,12 +76,6 @@ def native_address(dispatcher, *argument_types) -> int:
     return compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
 
 
-@intrinsic
-def call_job(typingctx, address, argument, worker, workers):
-    """Call the kernel job(argument, worker, workers) -> None, all int64, at native address `address`."""
-    return types.void(*[types.int64] * 4), call_native
-
-
 def call_native(context, builder, signature, args):
     """numba's own convention: a place for the result, one for an exception (kernels raise none), the arguments."""
     returns = signature.return_type != types.void

@@ -26,9 +26,10 @@ from collections.abc import Iterator
 
 import numpy as np
 from numba import types
+from numba.extending import intrinsic
 
 from minfer_lib.errors import ArgumentError
-from minfer_lib.native.address import call_job, native_address
+from minfer_lib.native.address import call_native, native_address
 from minfer_lib.native.atomics import atomic_load, atomic_store, current_core, fetch_add
 from minfer_lib.native.claims import LEFT, submit_phases, take_piece
 from minfer_lib.native.clock import TICK_NS, ticks
@@ -54,6 +55,12 @@ from minfer_lib.native.waiting import (
 _WORKERS = 1 << 16  # generation = jobs so far * _WORKERS + workers of the newest
 MOST_WORKERS = _WORKERS - 1
 _PATIENCE = int(50_000_000 / TICK_NS)  # ticks without work after which a thread goes back to Python
+
+
+@intrinsic
+def call_job(typingctx, address, argument, worker, workers):
+    """Call the kernel job(argument, worker, workers) -> None, all int64, at native address `address`."""
+    return types.void(*[types.int64] * 4), call_native
 
 
 @kernel

@@ -13,7 +13,9 @@ import json
 import sys
 from pathlib import Path
 
+import gguf
 import numpy as np
+from make_kernels import quantize_chunk
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parents[1] / "tests" / "helpers"))
@@ -45,6 +47,14 @@ SPECS = {
 }  # fmt: skip
 
 
+def quantized(values: np.ndarray, kind: gguf.GGMLQuantizationType) -> np.ndarray:
+    """values: f32[n_out, n_in] -> uint8[n_out, row_bytes], by ggml where the `gguf` package cannot."""
+    try:
+        return gguf.quants.quantize(values, kind)
+    except NotImplementedError:
+        return quantize_chunk(kind, values)
+
+
 def logits(path: Path, prompt: list[int], then: list[int]) -> list[list[float]]:
     """After the prompt, then after each further token: by llama.cpp without flash attention, cache in f16."""
     import llama_cpp
@@ -70,7 +80,7 @@ def logits(path: Path, prompt: list[int], then: list[int]) -> list[list[float]]:
 def main(names: list[str]) -> None:
     folder = HERE / "models"
     for name in names or SPECS:
-        path = write_model(folder / f"{name}.gguf", SPECS[name])
+        path = write_model(folder / f"{name}.gguf", SPECS[name], quantize=quantized)
         rng = np.random.default_rng(len(name))
         prompt, then = (rng.integers(0, SPECS[name].n_vocab, n).tolist() for n in (150, 8))
         case = {"prompt": prompt, "then": then, "logits": logits(path, prompt, then)}

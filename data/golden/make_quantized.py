@@ -1,7 +1,7 @@
 """What ggml and llama-quantize make of rows and of models, as hashes: data/golden/quantized_*.json, for the tests.
 
     pip install llama-cpp-python gguf
-    python make_quantized.py rows                   the rows below, by ggml's quantize_row_*_ref
+    python make_quantized.py rows                   the rows below, by ggml_quantize_chunk, or quantize_row_*_ref
     python make_quantized.py tied untied            the random models below, by llama_model_quantize
     python make_quantized.py MODEL.gguf …           any other model
 
@@ -149,18 +149,19 @@ def golden(model: Path) -> dict:
 
 def golden_rows() -> dict:
     """{row: {format: sha256}}"""
-    import llama_cpp
+    from make_kernels import ggml, quantize_chunk
 
-    ggml = ctypes.CDLL(str(Path(llama_cpp.__file__).parent / "lib" / "libggml-base.so"))
     result = {}
     for row, x in rows().items():
         result[row] = {}
         for format_, (values, size) in ROW_FORMATS.items():
-            name = format_.removesuffix("_GGML")
-            quantize = getattr(ggml, f"quantize_row_q{name[1:]}_ref")
-            quantize.restype, quantize.argtypes = None, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64]
-            out = np.zeros(x.size // values * size, np.uint8)
-            quantize(x.ctypes.data, out.ctypes.data, x.size)
+            if format_ not in ("Q8_1", "Q8_K_GGML"):
+                out = quantize_chunk(gguf.GGMLQuantizationType[format_], x)
+            else:  # no format of weights
+                quantize = getattr(ggml("base"), f"quantize_row_{format_.removesuffix('_GGML').replace('Q', 'q')}_ref")
+                quantize.restype, quantize.argtypes = None, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64]
+                out = np.zeros(x.size // values * size, np.uint8)
+                quantize(x.ctypes.data, out.ctypes.data, x.size)
             result[row][format_] = hashlib.sha256(out).hexdigest()
     return result
 

@@ -31,6 +31,7 @@ def _scaling(**values: object) -> dict[str, object]:
 
 SPECS = {
     "llama_q4_0": Spec(**SMALL, width=96, n_heads=2, n_kv_heads=2, format="Q4_0", formats={"ffn_down": "Q4_1"}),
+    "qwen3_iq4_nl": Spec(**SMALL, architecture="qwen3", head_dim=32, rope_base=1e6, format="IQ4_NL"),
     "llama_rope_freqs": Spec(**SMALL, n_kv_heads=1, rope_freqs=True, formats={"attn_k": "F16"}),
     "llama_linear": Spec(**SMALL, fused=True, qkv_bias=True, format="F16", metadata={"rope.scale_linear": 4.0}),
     "qwen2_yarn": Spec(

@@ -22,6 +22,7 @@ WHAT = {  # model -> (architecture, scaling, formats of its matrices)
     "qwen2_yarn": ("qwen2", "yarn", "F16"),
     "qwen3_q8": ("qwen3", "none", "Q2_K Q3_K Q8_0"),
     "qwen3_yarn": ("qwen3", "yarn", "F16"),
+    "qwen3_iq4_nl": ("qwen3", "none", "IQ4_NL"),
     "qwen3_bf16_tied": ("qwen3", "none", "BF16 F16"),
 }
 

@@ -13,7 +13,9 @@ import json
 import sys
 from pathlib import Path
 
+import gguf
 import numpy as np
+from make_kernels import quantize_chunk
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parents[1] / "tests" / "helpers"))
@@ -29,6 +31,7 @@ def _scaling(**values: object) -> dict[str, object]:
 
 SPECS = {
     "llama_q4_0": Spec(**SMALL, width=96, n_heads=2, n_kv_heads=2, format="Q4_0", formats={"ffn_down": "Q4_1"}),
+    "qwen3_iq4_nl": Spec(**SMALL, architecture="qwen3", head_dim=32, rope_base=1e6, format="IQ4_NL"),
     "llama_rope_freqs": Spec(**SMALL, n_kv_heads=1, rope_freqs=True, formats={"attn_k": "F16"}),
     "llama_linear": Spec(**SMALL, fused=True, qkv_bias=True, format="F16", metadata={"rope.scale_linear": 4.0}),
     "qwen2_yarn": Spec(
@@ -43,6 +46,14 @@ SPECS = {
         formats={"ffn_up": "F16"},
     ),
 }  # fmt: skip
+
+
+def quantized(values: np.ndarray, kind: gguf.GGMLQuantizationType) -> np.ndarray:
+    """values: f32[n_out, n_in] -> uint8[n_out, row_bytes], by ggml where the `gguf` package cannot."""
+    try:
+        return gguf.quants.quantize(values, kind)
+    except NotImplementedError:
+        return quantize_chunk(kind, values)
 
 
 def logits(path: Path, prompt: list[int], then: list[int]) -> list[list[float]]:
@@ -70,7 +81,7 @@ def logits(path: Path, prompt: list[int], then: list[int]) -> list[list[float]]:
 def main(names: list[str]) -> None:
     folder = HERE / "models"
     for name in names or SPECS:
-        path = write_model(folder / f"{name}.gguf", SPECS[name])
+        path = write_model(folder / f"{name}.gguf", SPECS[name], quantize=quantized)
         rng = np.random.default_rng(len(name))
         prompt, then = (rng.integers(0, SPECS[name].n_vocab, n).tolist() for n in (150, 8))
         case = {"prompt": prompt, "then": then, "logits": logits(path, prompt, then)}

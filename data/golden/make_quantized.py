@@ -1,7 +1,7 @@
 """What ggml and llama-quantize make of rows and of models, as hashes: data/golden/quantized_*.json, for the tests.
 
     pip install llama-cpp-python gguf
-    python make_quantized.py rows                   the rows below, by ggml's quantize_row_*_ref
+    python make_quantized.py rows                   the rows below, by ggml_quantize_chunk, or quantize_row_*_ref
     python make_quantized.py tied untied            the random models below, by llama_model_quantize
     python make_quantized.py MODEL.gguf …           any other model
 
@@ -14,6 +14,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import json
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -24,12 +25,13 @@ import numpy as np
 FILE_TYPES = {
     "Q4_0": 2, "Q4_1": 3, "Q8_0": 7, "Q5_0": 8, "Q5_1": 9, "Q2_K": 10, "Q3_K_S": 11, "Q3_K_M": 12, "Q3_K_L": 13,
     "Q4_K_S": 14, "Q4_K_M": 15, "Q5_K_S": 16, "Q5_K_M": 17, "Q6_K": 18,
+    "IQ4_NL": 25,
 }  # fmt: skip
 
 ROW_FORMATS = {  # format: values and bytes of a block
     "Q4_0": (32, 18), "Q4_1": (32, 20), "Q5_0": (32, 22), "Q5_1": (32, 24), "Q8_0": (32, 34), "Q8_1": (32, 36),
     "Q2_K": (256, 84), "Q3_K": (256, 110), "Q4_K": (256, 144), "Q5_K": (256, 176), "Q6_K": (256, 210),
-    "Q8_K_GGML": (256, 292),
+    "Q8_K_GGML": (256, 292), "IQ4_NL": (32, 18),
 }  # fmt: skip
 
 
@@ -149,18 +151,19 @@ def golden(model: Path) -> dict:
 
 def golden_rows() -> dict:
     """{row: {format: sha256}}"""
-    import llama_cpp
+    from make_kernels import ggml, quantize_chunk
 
-    ggml = ctypes.CDLL(str(Path(llama_cpp.__file__).parent / "lib" / "libggml-base.so"))
     result = {}
     for row, x in rows().items():
         result[row] = {}
         for format_, (values, size) in ROW_FORMATS.items():
-            name = format_.removesuffix("_GGML")
-            quantize = getattr(ggml, f"quantize_row_q{name[1:]}_ref")
-            quantize.restype, quantize.argtypes = None, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64]
-            out = np.zeros(x.size // values * size, np.uint8)
-            quantize(x.ctypes.data, out.ctypes.data, x.size)
+            if format_ not in ("Q8_1", "Q8_K_GGML"):
+                out = quantize_chunk(gguf.GGMLQuantizationType[format_], x)
+            else:  # no format of weights
+                quantize = getattr(ggml("base"), f"quantize_row_{format_.removesuffix('_GGML').replace('Q', 'q')}_ref")
+                quantize.restype, quantize.argtypes = None, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64]
+                out = np.zeros(x.size // values * size, np.uint8)
+                quantize(x.ctypes.data, out.ctypes.data, x.size)
             result[row][format_] = hashlib.sha256(out).hexdigest()
     return result
 
@@ -179,7 +182,7 @@ def main(names: list[str]) -> None:
             record = golden(model)
         stem = model.stem.lower().replace("-instruct", "").replace("-", "_").replace(".", "_")
         text = json.dumps(record, indent=0, separators=(",", ":"))
-        (here / f"quantized_{stem}.json").write_text(text.replace('",\n"Q', '","Q') + "\n")
+        (here / f"quantized_{stem}.json").write_text(re.sub(r'",\n"(?=I?Q)', '","', text) + "\n")
         print(f"quantized_{stem}.json")
 
 

@@ -44,6 +44,11 @@ def with_min(row, blocks: np.ndarray) -> np.ndarray:
     return unpack_codes(row.fields, blocks) * _scale(blocks) + _scale(blocks, "m")
 
 
+def from_levels(row, blocks: np.ndarray) -> np.ndarray:
+    """d * levels[code]"""
+    return np.array(row.levels, np.int8)[unpack_codes(row.fields, blocks)] * _scale(blocks)
+
+
 def q8(row, blocks: np.ndarray) -> np.ndarray:
     """d * code, a byte each"""
     return blocks["qs"] * _scale(blocks)

@@ -41,6 +41,7 @@ class Format:
     activation: str | None  # the activation format its dot takes; None: float32 activations, or not a weight format
     decode: Callable[[Format, np.ndarray], np.ndarray]  # its decoder: see decoders.py
     zero_code: int = 0  # the code that stands for 0, where codes are unsigned and nothing is added
+    levels: tuple[int, ...] = ()  # what each code stands for, where that is not the code itself: from -128 to 127
 
     @property
     def bits_per_weight(self) -> float:
@@ -75,13 +76,14 @@ def _format(
     decode: Callable,
     *fields: tuple,
     zero_code: int = 0,
+    levels: tuple[int, ...] = (),
 ) -> Format:
     """Lay `fields` (name, dtype, count, packing) one after the other: ggml's blocks are packed, without padding."""
     placed, offset = [], 0
     for field, dtype, count, *packing in fields:
         placed.append(Field(field, offset, np.dtype(dtype), count, *packing))
         offset += np.dtype(dtype).itemsize * count
-    return Format(name, type_id, values, offset, tuple(placed), activation, decode, zero_code)
+    return Format(name, type_id, values, offset, tuple(placed), activation, decode, zero_code, levels)
 
 
 _F16, _U8, _I8 = "<f2", "u1", "i1"
@@ -95,6 +97,8 @@ _Q6_LOW, _Q6_HIGH = ("ql", _U8, 128, CodeBits(64, 4)), ("qh", _U8, 64, CodeBits(
 
 _PAIRS = ("scales", _U8, 12, scale_bits.six_bit_pairs)
 
+_NON_LINEAR = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)  # ggml: kvalues_iq4nl
+
 FORMATS: dict[str, Format] = {
     row.name: row
     for row in (
@@ -106,6 +110,7 @@ FORMATS: dict[str, Format] = {
         _format("Q5_0", 6, 32, "Q8_0", decoders.symmetric, _D, _FIFTHS, _NIBBLES, zero_code=16),
         _format("Q5_1", 7, 32, "Q8_0", decoders.with_min, _D, _M, _FIFTHS, _NIBBLES),
         _format("Q8_0", 8, 32, "Q8_0", decoders.q8, _D, ("qs", _I8, 32)),
+        _format("IQ4_NL", 20, 32, "Q8_0", decoders.from_levels, _D, _NIBBLES, levels=_NON_LINEAR),
         _format("Q8_1", 9, 32, None, decoders.q8, _D, ("s", _F16, 1), ("qs", _I8, 32)),
         _format(
             "Q2_K", 10, 256, "Q8_K", decoders.q2_k,
@@ -133,7 +138,7 @@ BY_TYPE_ID: dict[int, Format] = {row.type_id: row for row in FORMATS.values() if
 
 # ggml types that files use and this engine does not: known by name, so that the refusal can name them.
 _UNSUPPORTED = {
-    16: "IQ2_XXS", 17: "IQ2_XS", 18: "IQ3_XXS", 19: "IQ1_S", 20: "IQ4_NL", 21: "IQ3_S", 22: "IQ2_S", 23: "IQ4_XS",
+    16: "IQ2_XXS", 17: "IQ2_XS", 18: "IQ3_XXS", 19: "IQ1_S", 21: "IQ3_S", 22: "IQ2_S", 23: "IQ4_XS",
     24: "I8", 25: "I16", 26: "I32", 27: "I64", 28: "F64", 29: "IQ1_M", 34: "TQ1_0", 35: "TQ2_0", 39: "MXFP4",
     40: "NVFP4", 41: "Q1_0", 42: "Q2_0",
 }  # fmt: skip

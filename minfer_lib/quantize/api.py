@@ -17,6 +17,8 @@ SLAB = 1 << 16  # values quantized at a time, so that intermediate arrays stay i
 def quantize(name: str, x: np.ndarray) -> np.ndarray:
     """Quantize f32[n] to format `name` -> uint8[n / block_values * block_bytes], as ggml's quantize_row_*_ref does.
 
+    IQ4_NL as llama-quantize makes it, by ggml's quantize_iq4_nl: the reference tries one scale alone.
+
     The weight formats, and ggml's reference activation blocks "Q8_1" and "Q8_K_GGML". A scale beyond f16 becomes
     infinite, as in ggml. Raises ArgumentError (no such format, not whole blocks, NaN or infinity).
     """

@@ -1,6 +1,7 @@
 """float32 -> blocks of 32 weights, byte for byte as ggml's quantize_row_*_ref writes them (`ggml-quants.c`).
 
 Vectorised over blocks; each step is one float32 operation, as in ggml, so the bytes are the same on every machine.
+IQ4_NL alone follows another function, quantize_iq4_nl, which llama-quantize calls: it searches, see `search.py`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import numpy as np
 
 from minfer_lib.formats.packing import pack_codes
 from minfer_lib.formats.table import FORMATS
+from minfer_lib.quantize.search import fit_levels
 
 
 def _inverse(d: np.ndarray) -> np.ndarray:
@@ -73,6 +75,14 @@ def _q5_1(x: np.ndarray, blocks: np.ndarray) -> None:
     pack_codes(FORMATS["Q5_1"].fields, _asymmetric(x, blocks, 31), blocks)
 
 
+def _iq4_nl(x: np.ndarray, blocks: np.ndarray) -> None:
+    row = FORMATS["IQ4_NL"]
+    scales, codes = np.empty(len(x), np.float32), np.empty(x.shape, np.uint8)
+    fit_levels(x, np.array(row.levels, np.float32), 7, scales, codes)
+    blocks["d"] = scales
+    pack_codes(row.fields, codes, blocks)
+
+
 def _q8(x: np.ndarray, blocks: np.ndarray) -> np.ndarray:
     """Writes d and the codes; returns d, f32[n_blocks]."""
     d = np.abs(x).max(axis=1, keepdims=True) / np.float32(127)
@@ -96,5 +106,6 @@ QUANTIZERS: dict[str, Callable[[np.ndarray, np.ndarray], None]] = {
     "Q5_0": _q5_0,
     "Q5_1": _q5_1,
     "Q8_0": _q8_0,
+    "IQ4_NL": _iq4_nl,
     "Q8_1": _q8_1,
 }

@@ -37,6 +37,7 @@ PRESETS = {
     "Q5_K_S": Preset("Q5_K", 16),
     "Q5_K_M": Preset("Q5_K", 17),
     "Q6_K": Preset("Q6_K", 18),
+    "IQ4_NL": Preset("IQ4_NL", 25),
 }
 ARCHITECTURES = ("llama", "qwen2", "qwen3", "gemma3")  # others have rules of their own
 EMBEDDINGS = ("token_embd.weight", "per_layer_token_embd.weight")
@@ -122,6 +123,8 @@ class _Rules:
                 format_ = "Q5_K"
             case "Q4_K_S" if i < 4:
                 format_ = "Q5_K"
+            case "IQ4_NL" if self.queries_per_kv >= 4:
+                format_ = "Q5_K"
             case "Q4_K_M" | "Q5_K_M" if use_more_bits(i, self.n_values):
                 format_ = "Q6_K"
             case _:
@@ -137,7 +140,7 @@ class _Rules:
                 return "Q5_K" if i < self.n_layers // 16 else "Q4_K"
             case "Q3_K_L":
                 return "Q5_K"
-            case "Q4_K_S" if i < self.n_layers // 8:
+            case "Q4_K_S" | "IQ4_NL" if i < self.n_layers // 8:
                 return "Q5_K"
             case "Q4_K_M" | "Q5_K_M" if use_more_bits(i, self.n_layers):
                 return "Q6_K"

@@ -1,4 +1,4 @@
-"""The searches inside the K-quants: which scale, and which minimum, suit 16 or 32 weights best.
+"""The searches inside the K-quants and IQ4_NL: which scale, and which minimum, suit 16 or 32 weights best.
 
 A quantizer that takes the extremes and divides wastes codes on outliers. These try other scales, fit each by weighted
 least squares to the codes that it gives, and keep the one with the smallest error. Source: ggml `ggml-quants.c`. The
@@ -183,3 +183,45 @@ def refine_scale(x, most, codes):
         if not changed:
             break
     return sum_lx / sum_l2 if sum_l2 > 0 else np.float32(0)
+
+
+@kernel
+def nearest_level(value, levels):
+    """The index of the level nearest to `value`; levels: f32[n], ascending. Of two as near, the higher.
+
+    NaN gets the last one, as in ggml's best_index_int8.
+    """
+    high = 1
+    for k in range(1, len(levels) - 1):
+        high += 0 if value < levels[k] else 1
+    return high - 1 if value - levels[high - 1] < levels[high] - value else high
+
+
+@kernel
+def fit_levels(x, levels, tries, scales, codes):
+    """x: f32[n_blocks, n], levels: f32[16] -> scales: f32[n_blocks], codes: u8[n_blocks, n]: x ~ scale * levels[code].
+
+    The first try gives the largest weight the level -levels[0], the others levels[0] + i for i = -tries ... tries. Each
+    is fitted by least squares with the weights x * x, and the best one's scale decides about the codes. ggml:
+    quantize_row_iq4_nl_impl.
+    """
+    for b in range(len(x)):
+        top, scale, best = signed_max(x[b]), np.float32(0), np.float32(0)
+        if abs(top) >= GROUP_MAX_EPS:
+            inverse = np.float32(1) / (-top / levels[0])
+            for turn in range(2 * tries + 2):
+                if turn > 0:
+                    inverse = (np.float32(turn - 1 - tries) + levels[0]) / top
+                sum_lx = sum_l2 = np.float32(0)
+                for value in x[b]:
+                    level = levels[nearest_level(inverse * value, levels)]
+                    weight = value * value
+                    sum_lx += weight * level * value
+                    sum_l2 += weight * level * level
+                if turn == 0 or (sum_l2 > 0 and sum_lx * sum_lx > best * sum_l2):
+                    scale = sum_lx / sum_l2
+                    best = scale * sum_lx
+        scales[b] = scale
+        inverse = np.float32(1) / scale if scale != 0 else np.float32(0)
+        for i in range(len(x[b])):
+            codes[b, i] = nearest_level(inverse * x[b, i], levels)

@@ -184,6 +184,12 @@ def shuffle(v, index):
     return np.where(index & 128, 0, v[sixteens | (index & 15)])
 
 
+@instruction(u8x16(u8x16, u8x16), "llvm.aarch64.neon.tbl1.v16i8", x86="", arm="tbl")
+def lookup(table, index):
+    """Byte k: byte index[k] of the table; 0 where index[k] is 16 or more."""
+    return np.where(index < 16, table[index & 15], 0)
+
+
 _PACKED = (0, 4, 1, 5, 2, 6, 3, 7)  # where pack_i16 and then pack_i8 have put each four bytes
 
 

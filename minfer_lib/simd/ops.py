@@ -26,6 +26,7 @@ from minfer_lib.simd.lanes import (
     high_half,
     in_order,
     lane,
+    lookup,
     low_half,
     odd_lanes,
     shuffle,
@@ -42,8 +43,8 @@ __all__ = [
     "add_pair", "add_pairs", "andnot", "as_f32", "as_i16", "as_i32", "as_i8", "as_u16", "as_u8", "byte_mask", "concat",
     "dpbusd", "dpwssd", "even_eights_first", "f16_to_f32", "f32_to_f16", "first", "fmadd", "four", "fourfold",
     "fourths", "high_half", "in_order", "lane", "load", "load_bf16", "load_f16", "load_f32", "load_u16", "load_u32",
-    "low_half", "madd", "maddubs", "maximum", "minimum", "narrow", "odd_lanes", "pack_i16", "pack_i8", "prefetch",
-    "round_to_i32", "sdot", "shuffle", "sign", "splat", "store", "to_f32", "widen", "zip_high", "zip_low",
+    "lookup", "low_half", "madd", "maddubs", "maximum", "minimum", "narrow", "odd_lanes", "pack_i16", "pack_i8",
+    "prefetch", "round_to_i32", "sdot", "shuffle", "sign", "splat", "store", "to_f32", "widen", "zip_high", "zip_low",
 ]  # fmt: skip
 
 _HALF, _FLOAT, _I16, _I32 = ir.HalfType(), ir.FloatType(), ir.IntType(16), ir.IntType(32)

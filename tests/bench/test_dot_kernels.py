@@ -10,6 +10,7 @@ from minfer_lib import cli
 from minfer_lib.bench import dot_kernels
 from minfer_lib.bench.dot_kernels import Weights, kernel_speeds, our_rows, prefetch_speeds
 from minfer_lib.dot.registry import DOTS
+from minfer_lib.formats.table import WEIGHT_FORMATS
 
 SMALL = 1 << 16
 
@@ -35,7 +36,7 @@ def test_what_is_measured_is_the_matrix_product(name):
     assert np.array_equal(weights.out, right)
 
 
-@pytest.mark.parametrize("name", ["Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "F32", "F16", "BF16"])
+@pytest.mark.parametrize("name", [name for name in WEIGHT_FORMATS if mf.FORMATS[name].block_values < 256])
 def test_ggmls_dot_is_the_one_it_is_compared_with(name):
     pytest.importorskip("llama_cpp", reason="the peer extra is not installed")
     weights = Weights(name, 512, SMALL)

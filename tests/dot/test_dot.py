@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
-from random_blocks import random_activation_row, random_row
+from random_blocks import random_activation_row, random_row, weight_codes
 
 import minfer_lib as mf
 from minfer_lib.dot.kernel_key import KernelKey, dot_row, kernel_for
-from minfer_lib.dot.registry import DOTS
+from minfer_lib.dot.registry import DOTS, KERNELS
 
 ROWS = ("normal", "outliers", "positive", "zeros", "ties", "spike", "tiny", "constant")
-QUANTIZED = ("Q4_0", "Q4_1", "Q8_0")
+QUANTIZED = tuple(name for name in KERNELS if mf.FORMATS[name].activation == "Q8_0")
 FLOATS = ("F32", "F16", "BF16")
 KS = (32, 96, 160)
 
@@ -20,14 +20,10 @@ f32 = np.float32
 
 
 def parts(name, raw):
-    """(f16 fields as float32, int codes [n_blocks, 32]), taken apart without the library."""
-    size, at = {"Q4_0": (18, 2), "Q4_1": (20, 4), "Q8_0": (34, 2)}[name]
-    blocks = raw.reshape(-1, size)
-    scales = blocks[:, :at].copy().view("<f2").astype(f32)
-    if name == "Q8_0":
-        return scales, blocks[:, at:].copy().view(np.int8).astype(np.int64)
-    qs = blocks[:, at:]
-    return scales, np.concatenate([qs & 15, qs >> 4], axis=1).astype(np.int64) - (8 if name == "Q4_0" else 0)
+    """(f16 fields as float32 [n_blocks, 1 or 2], int codes [n_blocks, 32])"""
+    row = mf.FORMATS[name]
+    blocks = raw.reshape(-1, row.block_bytes)
+    return blocks[:, : 4 if row.has_min else 2].copy().view("<f2").astype(f32), weight_codes(name, raw)
 
 
 def documented(name, w, a):
@@ -119,7 +115,7 @@ def test_extreme_codes_are_exact_integers(name, code):
     row = mf.FORMATS[name]
     for a_code in (-127, 127):
         blocks = np.full((3, row.block_bytes), code, np.uint8)
-        for field in row.fields[:-1]:
+        for field in row.fields[: 2 if row.has_min else 1]:
             blocks[:, field.offset : field.offset + 2] = np.frombuffer(np.float16(1).tobytes(), np.uint8)
         a = np.full((3, 34), a_code, np.int8).view(np.uint8)
         a[:, :2] = np.frombuffer(np.float16(1).tobytes(), np.uint8)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_blocks import random_activation_row, random_row
+from random_blocks import random_activation_row, random_row, weight_codes
 
 import minfer_lib as mf
 from minfer_lib.dot.format_kernels import ROWS_AT_ONCE
@@ -44,7 +44,7 @@ def compiled(name, isa, w, a):
 def integers(name, isa, trace):
     """The integer sum of each block, [n_blocks]: the lanes that are turned into floats and scaled by d."""
     of_both = [s.inputs[0].value for s in trace.steps if s.name == "to_f32"]
-    if name in ("Q4_1", "Q5_1"):
+    if mf.FORMATS[name].has_min:
         of_both = of_both[::2]  # every other one is a sum of activations
     if ROWS_AT_ONCE[isa] == 4:  # a lane is a row; of sixteen, a row of one of four blocks
         return [int(lane) for v in of_both for lane in v[::4]]
@@ -53,19 +53,8 @@ def integers(name, isa, trace):
 
 def right_integers(name, w, a):
     """The same from the decoded codes, without the library's kernels."""
-    row = mf.FORMATS[name]
-    blocks = w.reshape(-1, row.block_bytes)
     codes = a.reshape(-1, 34)[:, 2:].view(np.int8).astype(np.int64)
-    if name == "Q8_0":
-        q = blocks[:, 2:].view(np.int8).astype(np.int64)
-    else:
-        qs = blocks[:, -16:]
-        q = np.concatenate([qs & 15, qs >> 4], axis=1).astype(np.int64)
-        if name[1] == "5":
-            qh = np.ascontiguousarray(blocks[:, -20:-16])
-            q += 16 * np.unpackbits(qh, axis=1, bitorder="little").astype(np.int64)
-        q -= {"Q4_0": 8, "Q5_0": 16}.get(name, 0)
-    return (q * codes).sum(axis=1).tolist()
+    return (weight_codes(name, w) * codes).sum(axis=1).tolist()
 
 
 def check(name, isa, w, a):
@@ -85,7 +74,7 @@ def test_golden_rows(golden, name, isa, row):
     a = golden[f"{'normal' if row == 'bytes' else row}/act_simd/q8_0"]
     result = check(name, isa, w, a)
     terms = mf.dequantize(name, w).astype(np.float64) * mf.dequantize("Q8_0", a).astype(np.float64)
-    if name in ("Q4_1", "Q5_1"):  # the two sums of a block are added one by one, so each counts
+    if mf.FORMATS[name].has_min:  # the two sums of a block are added one by one, so each counts
         m = w.reshape(-1, mf.FORMATS[name].block_bytes)[:, 2:4].copy().view(np.float16).astype(np.float64)
         slack = (np.abs(m) * np.abs(mf.dequantize("Q8_0", a).reshape(-1, 32)).sum(axis=1, keepdims=True)).sum()
     else:
@@ -94,7 +83,7 @@ def test_golden_rows(golden, name, isa, row):
 
 
 @pytest.mark.parametrize("row", [*GOLDEN_ROWS, "bytes"])
-@pytest.mark.parametrize("name", ["Q4_0", "Q5_0", "Q8_0"])
+@pytest.mark.parametrize("name", [name for name in BLOCKS if not mf.FORMATS[name].has_min])  # ggml's have Q8_1
 def test_golden_numbers(golden, name, row):
     """ggml's own products of the same rows."""
     w = golden[f"{row}/{name.lower()}/bytes"]

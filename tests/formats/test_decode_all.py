@@ -48,6 +48,7 @@ def code_q6(b, e):
 
 
 f32 = np.float32
+KVALUES_IQ4NL = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)
 
 
 def with_min(d, scale, code, dmin, low):
@@ -64,6 +65,7 @@ FORMULAS = {
     "Q4_1": lambda b, e: f32(nibble_32(b["qs"], e)) * f32(b["d"]) + f32(b["m"]),
     "Q5_0": lambda b, e: f32((nibble_32(b["qs"], e) | (b["qh"] >> e & 1) << 4) - 16) * f32(b["d"]),
     "Q5_1": lambda b, e: f32(nibble_32(b["qs"], e) | (b["qh"] >> e & 1) << 4) * f32(b["d"]) + f32(b["m"]),
+    "IQ4_NL": lambda b, e: f32(KVALUES_IQ4NL[nibble_32(b["qs"], e)]) * f32(b["d"]),
     "Q8_0": lambda b, e: f32(b["qs"][e]) * f32(b["d"]),
     "Q8_1": lambda b, e: f32(b["qs"][e]) * f32(b["d"]),
     "Q8_0_PAD40": lambda b, e: f32(b["qs"][e]) * f32(b["d"]),

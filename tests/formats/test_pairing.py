@@ -4,12 +4,9 @@ import pytest
 
 import minfer_lib as mf
 from minfer_lib.formats.pairing import check_pairing, check_rows, weight_format
+from minfer_lib.formats.table import WEIGHT_FORMATS
 
-PARTNER = {
-    **dict.fromkeys(("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0"), "Q8_0"),
-    **dict.fromkeys(("Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K"), "Q8_K"),
-    **dict.fromkeys(("F32", "F16", "BF16"), None),
-}
+PARTNER = {name: mf.FORMATS[name].activation for name in WEIGHT_FORMATS}  # which they are, test_table.py says
 ACTIVATIONS = ("Q8_0", "Q8_K", None, "Q8_1", "Q8_K_GGML", "Q8_0_PAD40")
 CROSSINGS = [(w, a) for w in PARTNER for a in ACTIVATIONS if a != PARTNER[w]]
 

@@ -14,6 +14,7 @@ FIELDS = {  # name: (field, offset, dtype, count) …
     "Q4_1": [("d", 0, "<f2", 1), ("m", 2, "<f2", 1), ("qs", 4, "u1", 16)],
     "Q5_0": [("d", 0, "<f2", 1), ("qh", 2, "<u4", 1), ("qs", 6, "u1", 16)],
     "Q5_1": [("d", 0, "<f2", 1), ("m", 2, "<f2", 1), ("qh", 4, "<u4", 1), ("qs", 8, "u1", 16)],
+    "IQ4_NL": [("d", 0, "<f2", 1), ("qs", 2, "u1", 16)],
     "Q8_0": [("d", 0, "<f2", 1), ("qs", 2, "i1", 32)],
     "Q8_1": [("d", 0, "<f2", 1), ("s", 2, "<f2", 1), ("qs", 4, "i1", 32)],
     "Q2_K": [("scales", 0, "u1", 16), ("qs", 16, "u1", 64), ("d", 80, "<f2", 1), ("dmin", 82, "<f2", 1)],
@@ -60,7 +61,7 @@ def test_activation_partners():
     by_partner = {}
     for name, row in mf.FORMATS.items():
         by_partner.setdefault(row.activation, set()).add(name)
-    assert by_partner["Q8_0"] == {"Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0"}
+    assert by_partner["Q8_0"] == {"Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "IQ4_NL"}
     assert by_partner["Q8_K"] == {"Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K"}
     assert by_partner[None] == {"F32", "F16", "BF16", "Q8_1", "Q8_K", "Q8_K_GGML", "Q8_0_PAD40"}
 

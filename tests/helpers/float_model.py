@@ -27,7 +27,7 @@ class FloatModel:
         for tensor in reader.tensors:
             values = gguf.quants.dequantize(tensor.data, tensor.tensor_type).astype(np.float64)
             self.w[tensor.name] = values
-            if tensor.tensor_type.name.startswith("Q"):
+            if gguf.GGML_QUANT_SIZES[tensor.tensor_type][0] > 1:
                 self.quantized.add(tensor.name)
         self.output = "output.weight" if "output.weight" in self.w else "token_embd.weight"
         self._split_fused()

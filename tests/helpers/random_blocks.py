@@ -23,6 +23,16 @@ def random_row(name: str, n_values: int, rng: np.random.Generator, largest: floa
     return random_blocks(name, n_values // row.block_values, rng, largest).view(np.uint8)
 
 
+def weight_codes(name: str, raw: np.ndarray) -> np.ndarray:
+    """int64[n_blocks, 32], what kernels multiply of a row of 32-value blocks: its weights where d is 1 and m is 0."""
+    row = mf.FORMATS[name]
+    blocks = raw.copy().view(row.dtype)
+    blocks["d"] = 1
+    if row.has_min:
+        blocks["m"] = 0
+    return mf.dequantize(name, blocks.view(np.uint8)).astype(np.int64).reshape(-1, row.block_values)
+
+
 def random_activations(
     name: str, n_values: int, rng: np.random.Generator, codes: np.ndarray | None = None
 ) -> np.ndarray:

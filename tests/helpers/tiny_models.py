@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -108,8 +109,10 @@ def fused(weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return result
 
 
-def write_model(path: Path, spec: Spec, weights: dict[str, np.ndarray] | None = None) -> Path:
-    """`weights` (default: random) in the spec's formats, as a GGUF file at `path`."""
+def write_model(
+    path: Path, spec: Spec, weights: dict[str, np.ndarray] | None = None, quantize: Callable = gguf.quants.quantize
+) -> Path:
+    """`weights` (default: random) in the spec's formats, by quantize(values, kind), as a GGUF file at `path`."""
     writer = gguf.GGUFWriter(path, spec.architecture)
     _add_numbers(writer, spec)
     _add_vocabulary(writer, spec)
@@ -120,7 +123,7 @@ def write_model(path: Path, spec: Spec, weights: dict[str, np.ndarray] | None = 
     for name, values in (random_weights(spec) if weights is None else weights).items():
         format_ = spec.formats.get(name.split(".")[-2], spec.format) if values.ndim == 2 else spec.vectors
         kind = gguf.GGMLQuantizationType[format_]
-        data = values if format_ == "F32" else gguf.quants.quantize(values, kind)
+        data = values if format_ == "F32" else quantize(values, kind)
         writer.add_tensor(name, data, raw_dtype=kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from minfer_lib.lessons.shared.look import BLUE, GREEN, GREY, RED, Picture, new_axes, style
+from minfer_lib.lessons.shared.look import BLUE, GREEN, GREY, ORANGE, RED, Picture, new_axes, style
 
-_KINDS = (("_0", BLUE, "o", "one scale"), ("_1", RED, "s", "scale and offset"), ("_K", GREEN, "^", "K-quants"))
+_KINDS = (
+    ("_0", BLUE, "o", "one scale"),
+    ("_1", RED, "s", "scale and offset"),
+    ("_K", GREEN, "^", "K-quants"),
+    ("_NL", ORANGE, "D", "levels from a table"),
+)
 
 
 def formats_picture(points: Mapping[str, tuple[float, float]]) -> Picture:

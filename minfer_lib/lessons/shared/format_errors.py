@@ -9,8 +9,8 @@ from minfer_lib.lessons.shared.look import BLUE, GREEN, GREY, ORANGE, RED, Pictu
 _KINDS = (
     ("_0", BLUE, "o", "one scale"),
     ("_1", RED, "s", "scale and offset"),
-    ("_K", GREEN, "^", "K-quants"),
     ("_NL", ORANGE, "D", "levels from a table"),
+    ("_K", GREEN, "^", "K-quants"),
 )
 
 
@@ -23,9 +23,9 @@ def formats_picture(points: Mapping[str, tuple[float, float]]) -> Picture:
             if group:
                 axes.scatter(*zip(*group, strict=True), s=60, color=colour, marker=marker, label=kind)
         for name, (bits, snr) in points.items():
-            left = name.endswith("_K")  # K-quants lie above the others: their names go to the other side
-            axes.annotate(name, (bits, snr), (-8 if left else 8, 2 if left else -9), textcoords="offset points",
-                          ha="right" if left else "left")  # fmt: skip
+            left = name.endswith(("_K", "_NL"))  # these lie above the others: their names go to the other side
+            axes.annotate(name, (bits, snr), (-8 if left else 8, 2 if name.endswith("_K") else -9),
+                          textcoords="offset points", ha="right" if left else "left")  # fmt: skip
         bits, snr = min(points.values())
         last = max(bits for bits, _ in points.values())
         axes.plot([bits, last], [snr, snr + 6.02 * (last - bits)], "--", color=GREY, label="6.02 dB a bit")

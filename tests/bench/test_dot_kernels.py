@@ -56,7 +56,7 @@ def test_the_command_prints_a_table_and_writes_json(monkeypatch, capsys, tmp_pat
     monkeypatch.setattr(dot_kernels, "kernel_speeds", lambda name, threads: [speed])
     path = tmp_path / "kernels.json"
     assert cli.main(["bench", "--kernels", "--threads", "2", "--json", str(path)]) == 0
-    assert capsys.readouterr().out.splitlines()[1].split() == ["Q4_0", "2", "avx2", "20.0", "10.0", "40.0", "25%"]
+    assert capsys.readouterr().out.splitlines()[2].split() == ["Q4_0", "2", "avx2", "20.0", "10.0", "40.0", "25%"]
     assert json.loads(path.read_text())["kernels"] == [
         {"format": "Q4_0", "isa": "avx2", "threads": 2, "cache": 20.0, "memory": 10.0, "ceiling": 40.0}
     ]

@@ -46,8 +46,8 @@ def load_model(
     """The model in the GGUF file at `path`, mapped, not copied.
 
     threads: None for one a core. context: how many tokens a session holds; None: the file's own, at most 4096.
-    policy: into which pieces the rows of a matrix are cut for the threads to claim: "even", a few ranges of whole tiles
-    for each thread, or "ggml", ggml's chunks. The bits are the same.
+    policy: into which pieces the rows of a matrix are cut for the threads to claim: "even", a range of whole tiles for
+    each thread, or "ggml", ggml's chunks. The bits are the same.
     Raises ModelMissingError, GgufError, UnsupportedError (a format, architecture or device not built), ArgumentError.
     """
     if device != "cpu":

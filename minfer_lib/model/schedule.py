@@ -13,7 +13,6 @@ from minfer_lib.model.run import PHASE
 from minfer_lib.native.claims import MOST_PIECES
 
 ROWS_TOGETHER = 16  # rows of a matrix are handed out by whole tiles
-PIECES_EACH = 2  # pieces a worker, so that one who is slower, or away, leaves some to the others
 
 
 @dataclass(frozen=True)
@@ -53,4 +52,4 @@ def schedule(
 def _pieces(units: int, step: int, workers: int, ggml: bool) -> int:
     if ggml and step > 1:
         return int(ggml_chunks(units, 1, workers)[0])
-    return min(-(-units // step), PIECES_EACH * workers if workers > 1 else 1, MOST_PIECES)
+    return min(-(-units // step), workers, MOST_PIECES)  # more pieces cost more claims than they even out

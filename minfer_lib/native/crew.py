@@ -7,7 +7,7 @@ two bad passes close together one worker stays away, for a while that doubles ea
 
 from __future__ import annotations
 
-WAITED = 0.25  # of a pass: on an idle machine it is below 0.1
+WAITED = 0.45  # of a pass: waits of an idle machine stay below it, those for a worker that was put aside do not
 SHORTEST, LONGEST = 16, 512  # passes that a worker stays away
 TRIAL = 16  # passes after its return in which it is on trial
 

@@ -59,7 +59,7 @@ class Forward:
         self._operation_table = self._table()
         self._frequencies = rope_frequencies(config, weights.rope_factors)
         self._run = np.zeros(1, RUN)
-        self._run["operations"], self._run["n_operations"] = self._operation_table.ctypes.data, len(self.operations)
+        self._run["operations"] = self._operation_table.ctypes.data
         self._run["spent"], self._run["prepared"] = self._spent.ctypes.data, self._prepared.ctypes.data
         self._run["ggml"] = policy == "ggml"
         self._piece_job = piece_job_address(run_piece)
@@ -83,7 +83,7 @@ class Forward:
         """
         logits, kept = self._begin(ids, position, wanted)
         plan = self._one_token if len(ids) == 1 else self._schedule(len(ids), wanted)
-        self._run["phases"], self._run["n_phases"] = plan.phases.ctypes.data, len(plan.phases)
+        self._run["phases"] = plan.phases.ctypes.data
         self._prepared[:] = -1
         look_at_clock(self._run.ctypes.data, False)
         pool().run_phases(self._piece_job, self._run.ctypes.data, plan.pieces, self.threads)
@@ -97,15 +97,14 @@ class Forward:
         Stages: name -> f32[n, …], views of buffers that later operations overwrite.
         """
         logits, kept = self._begin(ids, position, 1)
-        operations = ((i, operation) for i, phase in self._phases for operation in phase)
-        for at, (i, operation) in enumerate(operations):
-            n = len(ids) if i is not None else 1
+        for at, placed in enumerate(self.operations):
+            operation, n = placed.operation, 1 if placed.layer is None else len(ids)
             look_at_clock(self._run.ctypes.data, False)
             run_alone(self._run.ctypes.data, at, at + 1, units_of(Phase(operation), self.config, n))
             yield (
-                Placed(operation, i),
+                placed,
                 {
-                    self.operations[at].stage(stage): logits if buffer == "logits" else self._memory.floats[buffer][:n]
+                    placed.stage(stage): logits if buffer == "logits" else self._memory.floats[buffer][:n]
                     for stage, buffer in operation.stages.items()
                 },
             )

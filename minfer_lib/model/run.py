@@ -22,10 +22,8 @@ RUN = int64_record(
     "cos",  # addresses of float32[n_tokens, head_dim / 2]: by what RoPE turns each pair
     "sin",
     "bad",  # set when a quantizer met NaN or infinity
-    "operations",  # address of the OPERATION records, and how many there are
-    "n_operations",
-    "phases",  # address of this pass's PHASE records, and how many there are
-    "n_phases",
+    "operations",  # address of the OPERATION records
+    "phases",  # address of this pass's PHASE records
     "prepared",  # address of a word a worker, a cache line each: the phase for which it has made its own rows
     "ggml",  # 1: rows are cut into ggml's chunks; 0: into ranges of whole tiles
     "spent",  # address of a word for each name: the ticks that its operations took, as worker 0, the caller, saw them
